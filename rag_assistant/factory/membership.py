@@ -4,6 +4,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+from msgspec import Struct, field
+
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.documents.library import Library
 from rag_assistant.records.errors import StorageFailed
@@ -14,30 +16,20 @@ from rag_assistant.storage.signals import Signals
 log = logging.getLogger(__name__)
 
 
-class Membership:
+class Membership(Struct):
     """Registers this process, renews its lease, and unregisters it.
 
     ``take_name`` is called with its name. Only with ``beats`` can others declare it dead, and it them.
     """
 
-    def __init__(
-        self,
-        leases: Leases,
-        signals: Signals,
-        assistant: Assistant,
-        library: Library,
-        take_name: Callable[[str], None],
-        *,
-        beats: bool,
-    ) -> None:
-        self.leases = leases
-        self._signals = signals
-        self._assistant = assistant
-        self._library = library
-        self.take_name = take_name
-        self._beating = threading.Lock()
-        self._beats = beats
-        self._heartbeat: Heartbeat | None = None
+    leases: Leases
+    signals: Signals
+    assistant: Assistant
+    library: Library
+    take_name: Callable[[str], None]
+    beats: bool
+    beating: threading.Lock = field(default_factory=threading.Lock)
+    heartbeat: Heartbeat | None = None
 
     def enter_server(self, kind: ProcessKind) -> None:
         """Register this process, which has locked the data folder: no other server of this installation is alive."""
@@ -47,38 +39,38 @@ class Membership:
     def enter(self, kind: ProcessKind) -> None:
         """Register this process under a new name, and listen for signals."""
         self.take_name(self.leases.enter(kind))
-        self._signals.start(self._assistant.stop_here, self._assistant.look_for_stops, self._library.take_over)
-        if self._beats:
-            self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
-            self._heartbeat.start()
+        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops, self.library.take_over)
+        if self.beats:
+            self.heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
+            self.heartbeat.start()
 
     def hold(self) -> None:
         """Renew the lease, so that what is accepted now isn't taken over at once: this process may have hung."""
-        if self._heartbeat is not None and not self.leases.is_held:
-            with self._beating:
+        if self.heartbeat is not None and not self.leases.is_held:
+            with self.beating:
                 if not self.leases.is_held:
                     self._show_life()
 
     def leave(self) -> None:
         """Let others take over at once what is left."""
-        self._signals.close()
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
+        self.signals.close()
+        if self.heartbeat is not None:
+            self.heartbeat.stop()
         try:
             self.leases.leave()
-            self._signals.tell_work()
+            self.signals.tell_work()
         except StorageFailed as error:
             log.warning("Other processes will notice only after a while that this one has ended: %s", error)
 
     def _beat(self) -> None:
         """Renew the lease, and take over what dead processes left."""
         try:
-            with self._beating:
+            with self.beating:
                 self._show_life()
                 if self.leases.bury():
-                    self._assistant.recover()
-            self._assistant.take_over()
-            self._library.take_over()
+                    self.assistant.recover()
+            self.assistant.take_over()
+            self.library.take_over()
         except Exception as error:  # noqa: BLE001 - the next beat tries again
             log.error("The heartbeat could not be written: %s", error)
 
@@ -86,5 +78,5 @@ class Membership:
         """Renew the lease; under a new name, if others have declared this process dead."""
         name = self.leases.beat()
         if name is not None:
-            self._assistant.give_up_running()
+            self.assistant.give_up_running()
             self.take_name(name)

@@ -83,7 +83,10 @@ class Leases(Store):
                 others = self._settings_of_others()
                 problem = conflict(self._settings(), others) if kind != "command" else None
                 if problem is None:
-                    self._id = self._insert(kind)
+                    name, began = uuid.uuid4().hex, since_boot()
+                    own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0}
+                    self._commit(insert(processes).values(own | {"settings": self._settings()}))
+                    self._id, self._heard = name, began
                     break
             if monotonic() > end:
                 raise SettingsError(problem)
@@ -92,18 +95,11 @@ class Leases(Store):
         for sentence in differences(self._settings(), others) if kind != "command" else ():
             log.warning("Servers on one database should have the same settings: %s", sentence)
         self.bury()  # To see who is alive.
-        return self._id
+        return name
 
     def differences(self) -> list[str]:
         """Return a sentence for each setting in which another server differs; what it changes is seen with its beat."""
         return differences(self._settings(), self._settings_of_others())
-
-    def _insert(self, kind: ProcessKind) -> str:
-        name, began = uuid.uuid4().hex, since_boot()
-        own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings()}
-        self._commit(insert(processes).values(own))
-        self._heard = began
-        return name
 
     def _settings_of_others(self) -> list[dict[str, Any]]:
         """Return the settings of the other servers on PostgreSQL."""

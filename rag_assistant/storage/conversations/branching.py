@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Table, and_, bindparam, func, insert, literal, select
+from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select
 
 from rag_assistant.records import Branch, Conversation, Question, Turn
 from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
@@ -15,11 +15,20 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import counted, recount
-from rag_assistant.storage.conversations.receipts import copy_sent_elsewhere, copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
+from rag_assistant.storage.tables import (
+    answer_versions,
+    conversations,
+    messages,
+    pictures,
+    receipts,
+    sent_elsewhere,
+    sent_turns,
+    summaries,
+    turns,
+)
 
 # What a copied turn doesn't keep: its ids, its key, and a pending confirmation, since one yes is enough.
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
@@ -115,7 +124,12 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
     """Return what the branch inherits besides turns; not a context start behind the turn."""
     last = turn.number - 1
-    _copy_summaries(connection, origin["id"], branch_id, turn.number)
+    for number in (summaries.c.last_turn, sent_turns.c.number):
+        table = number.table
+        names = [column.name for column in table.c if column.name not in ("id", "conversation_id")]
+        own = select(literal(branch_id), *(table.c[name] for name in names)).order_by(*table.primary_key)
+        rows = own.where(table.c.conversation_id == origin["id"], number < turn.number)
+        connection.execute(insert(table).from_select(["conversation_id", *names], rows))
     return _view_before(connection, {**origin, "id": branch_id}, turn.number) | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "origin_id": origin["id"],
@@ -138,13 +152,6 @@ def _view_before(connection: Connection, row: Mapping[str, Any], number: int) ->
     return view | {"view_start": view_start, "summary_id": summary_id}
 
 
-def _copy_summaries(connection: Connection, origin: int, branch_id: int, before: int) -> None:
-    names = [column.name for column in summaries.columns if column.name not in ("id", "conversation_id")]
-    own = summaries.c.conversation_id == origin, summaries.c.last_turn < before
-    rows = select(literal(branch_id), *(summaries.c[name] for name in names)).where(*own).order_by(summaries.c.id)
-    connection.execute(insert(summaries).from_select(["conversation_id", *names], rows))
-
-
 def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:
     """Copy the turns with a number below ``before``, with everything that belongs to them."""
     names = [column.name for column in turns.columns if column.name not in NOT_COPIED]
@@ -159,15 +166,10 @@ def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int
         .where(old.c.conversation_id == origin, new.c.conversation_id == branch_id)
         .subquery("pairs")
     )
-    for table in (messages, pictures, receipts, answer_versions):
-        _copy_rows(connection, table, pairs)
-    copy_sent_turns(connection, origin, branch_id, before)
-    copy_sent_elsewhere(connection, pairs)
+    of_turn = (table.c.turn_id for table in (messages, pictures, receipts, answer_versions))
+    for owner in (*of_turn, sent_elsewhere.c.receipt_turn_id):
+        names = [column.name for column in owner.table.c if column is not owner]
+        copied = (owner.table.c[name] for name in names)
+        rows = select(pairs.c.new_id, *copied).join(owner.table, owner == pairs.c.old_id)
+        connection.execute(insert(owner.table).from_select([owner.name, *names], rows))
     TURN_WORDS.copy(connection, pairs)
-
-
-def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:
-    """Copy the rows that belong to turns: ``pairs`` maps each old turn to its copy."""
-    names = [column.name for column in table.columns if column.name != "turn_id"]
-    rows = select(pairs.c.new_id, *(table.c[name] for name in names)).join(table, table.c.turn_id == pairs.c.old_id)
-    connection.execute(insert(table).from_select(["turn_id", *names], rows))

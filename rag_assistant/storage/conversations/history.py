@@ -17,7 +17,6 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.notes import in_force
-from rag_assistant.storage.conversations.receipts import find_elsewhere
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -31,6 +30,9 @@ VIEW = ("context_start", "earlier_starts", "view_start", "summary_id", "decided_
 MARKS = ("pinned", "excluded")
 # From this certainty on, a question may be about a turn (bench/history.md shows what is missed).
 MIN_CERTAINTY = 0.2
+# Copies of a turn in branches are found as well.
+CANDIDATES = 4
+_ORIGIN = sa.func.coalesce(turns.c.origin_id, turns.c.id)
 # With at most this many turns in between, words are looked up in each of them.
 FEW, NEAR = 100, 2_000
 
@@ -122,9 +124,38 @@ class HistoryStore(Store):
     def elsewhere(
         self, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
     ) -> list[tuple[Turn, float]]:
-        """Return turns of other conversations that match ``words``; see ``find_elsewhere``."""
+        """Return up to ``limit`` turns of a person's other conversations that match ``words``, most certain first.
+
+        With ``in_project`` only those in the same project. Each comes once with its certainty, however many branches
+        have it, and none that this conversation has a copy of.
+        """
+        this, other = conversations.alias("this"), conversations.alias("other")
         with self._database.read() as connection:
-            return find_elsewhere(connection, conversation, words, limit, in_project=in_project)
+            only = sa.exists().where(
+                turns.c.id == TURN_WORDS.row_id(connection),
+                turns.c.visible,
+                turns.c.conversation_id != conversation.id,
+                other.c.id == turns.c.conversation_id,
+                other.c.deleted_at.is_(None),
+                this.c.id == conversation.id,
+                this.c.person_id.is_not_distinct_from(other.c.person_id),
+                this.c.project_id == other.c.project_id if in_project else sa.true(),
+            )
+            surest = dict(TURN_WORDS.surest(connection, words, CANDIDATES * limit, only)) if words else {}
+            sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
+            if not sure:
+                return []
+            origins = dict(connection.execute(sa.select(turns.c.id, _ORIGIN).where(turns.c.id.in_(sure))).all())
+            own = sa.select(_ORIGIN).where(turns.c.conversation_id == conversation.id)
+            mine = set(connection.execute(own.where(_ORIGIN.in_(set(origins.values())))).scalars())
+            best: dict[int, int] = {}
+            for turn_id in sorted(sure, key=lambda one: (-surest[one], -one)):
+                if origins[turn_id] not in mine:
+                    best.setdefault(origins[turn_id], turn_id)
+            chosen = list(best.values())[:limit]
+            rows = connection.execute(sa.select(turns).where(turns.c.id.in_(chosen))).mappings()
+            best_turns = sorted(as_turns(connection, rows), key=lambda turn: chosen.index(turn.id))
+            return [(turn, round(surest[turn.id], 4)) for turn in best_turns]
 
     def notes(self, conversation: Conversation) -> list[Note]:
         """Return the notes that apply to a conversation; see ``in_force``."""

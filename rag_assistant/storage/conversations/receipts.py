@@ -8,61 +8,18 @@ most 2^k - 2 turns before it. The record may name too many turns, never too few.
 notes, are recorded for the same reason (erasing.py).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Subquery, bindparam, exists, func, literal, select, text, true, tuple_
+from sqlalchemy import Connection, bindparam, select, text, tuple_
 
 from rag_assistant.history.erasing import Place, Receipt, Run, search_without, turns_in
-from rag_assistant.records import MAX_INT32, Conversation, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
+from rag_assistant.records import MAX_INT32, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
 from rag_assistant.records.errors import TurnErasedMeanwhile
-from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, picture_key
+from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
 from rag_assistant.storage.database import as_json, insert_rows
-from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, notes, receipts, sent_elsewhere, sent_turns, turns
-
-# A turn is sent from this certainty on (bench/history.md).
-MIN_CERTAINTY = 0.2
-# Its copies in branches are found as well.
-CANDIDATES = 4
-_ORIGIN = func.coalesce(turns.c.origin_id, turns.c.id)
-
-
-def find_elsewhere(
-    connection: Connection, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
-) -> list[tuple[Turn, float]]:
-    """Return up to ``limit`` turns of a person's other conversations that match ``words``, most certain first.
-
-    With ``in_project`` only those in the same project. Each comes once with its certainty, however many branches have
-    it, and none that this conversation has a copy of.
-    """
-    this, other = conversations.alias("this"), conversations.alias("other")
-    only = exists().where(
-        turns.c.id == TURN_WORDS.row_id(connection),
-        turns.c.visible,
-        turns.c.conversation_id != conversation.id,
-        other.c.id == turns.c.conversation_id,
-        other.c.deleted_at.is_(None),
-        this.c.id == conversation.id,
-        this.c.person_id.is_not_distinct_from(other.c.person_id),
-        this.c.project_id == other.c.project_id if in_project else true(),
-    )
-    surest = dict(TURN_WORDS.surest(connection, words, CANDIDATES * limit, only)) if words else {}
-    sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
-    if not sure:
-        return []
-    origins = dict(connection.execute(select(turns.c.id, _ORIGIN).where(turns.c.id.in_(sure))).all())
-    own = select(_ORIGIN).where(turns.c.conversation_id == conversation.id, _ORIGIN.in_(set(origins.values())))
-    mine = set(connection.execute(own).scalars())
-    best: dict[int, int] = {}
-    for turn_id in sorted(sure, key=lambda one: (-surest[one], -one)):
-        if origins[turn_id] not in mine:
-            best.setdefault(origins[turn_id], turn_id)
-    chosen = list(best.values())[:limit]
-    rows = {row["id"]: row for row in connection.execute(select(turns).where(turns.c.id.in_(chosen))).mappings()}
-    best_turns = as_turns(connection, [rows[turn_id] for turn_id in chosen])
-    return [(turn, round(surest[turn.id], 4)) for turn in best_turns]
+from rag_assistant.storage.tables import notes, receipts, sent_elsewhere, turns
 
 
 def keep_sent_elsewhere(
@@ -81,14 +38,6 @@ def keep_sent_elsewhere(
     own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn_id)
     new = {*sent, *turns_noted} - {None, *connection.execute(own).scalars()}
     insert_rows(connection, sent_elsewhere, [{"turn_id": one, "receipt_turn_id": turn_id} for one in new])
-
-
-def copy_sent_elsewhere(connection: Connection, pairs: Subquery) -> None:
-    """Record the same for copied turns: ``pairs`` maps each old turn to its copy."""
-    rows = select(sent_elsewhere.c.turn_id, pairs.c.new_id).join(
-        pairs, pairs.c.old_id == sent_elsewhere.c.receipt_turn_id
-    )
-    connection.execute(sent_elsewhere.insert().from_select(["turn_id", "receipt_turn_id"], rows))
 
 
 _BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
@@ -183,11 +132,3 @@ def later_turns_with(connection: Connection, conversation_id: int, number: int) 
     """Return the numbers of later turns that may contain something of turn ``number``."""
     rows = connection.execute(_HOLDING, {"conversation": conversation_id, "turn": number}).all()
     return [later for (later,) in rows]
-
-
-def copy_sent_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:
-    """Copy the records of the turns with a number below ``before`` to a branch."""
-    names = [column.name for column in sent_turns.columns if column.name != "conversation_id"]
-    own = select(literal(branch_id), *(sent_turns.c[name] for name in names))
-    own = own.where(sent_turns.c.conversation_id == origin, sent_turns.c.number < before)
-    connection.execute(sent_turns.insert().from_select(["conversation_id", *names], own))
