@@ -1,8 +1,8 @@
 """The tables of accounts, credentials, and shared libraries and projects."""
 
-from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
-from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids
+from rag_assistant.storage.tables.base import UtcTime, keyed_table, table_of_ids
 
 people = table_of_ids(
     "people",
@@ -58,9 +58,8 @@ api_tokens = table_of_ids(
 )
 
 # One-time links for choosing a password.
-password_links = Table(
+password_links = keyed_table(
     "password_links",
-    metadata,
     Column("secret_hash", String, primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
     Column("expires_at", UtcTime, nullable=False),
@@ -95,9 +94,8 @@ asked_questions = table_of_ids(
 )
 
 # How an endpoint's model counts tokens, and its context limit.
-model_counts = Table(
+model_counts = keyed_table(
     "model_counts",
-    metadata,
     Column("base_url", String, primary_key=True),
     Column("model", String, primary_key=True),
     Column("ratio", Float),
@@ -107,9 +105,8 @@ model_counts = Table(
 )
 
 # What was changed on the settings page, where several servers share the database.
-page_settings = Table(
+page_settings = keyed_table(
     "page_settings",
-    metadata,
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("settings", JSON, nullable=False),
 )
@@ -134,9 +131,8 @@ conversation_links = table_of_ids(
     Index("ix_conversation_links_conversation", "conversation_id"),
 )
 
-library_shares = Table(
+library_shares = keyed_table(
     "library_shares",
-    metadata,
     Column("library_id", Integer, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
     Column("access", String, nullable=False),
@@ -159,9 +155,8 @@ projects = table_of_ids(
     Index("ix_projects_person", "person_id"),
 )
 
-project_shares = Table(
+project_shares = keyed_table(
     "project_shares",
-    metadata,
     Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
     Column("access", String, nullable=False),

@@ -12,10 +12,20 @@ from rag_assistant.storage.database import as_json, from_json
 
 metadata = MetaData()
 
+
+def table_of_ids(name: str, *parts: SchemaItem) -> Table:
+    """Return a table whose rows have an ``id`` that is never reused."""
+    return keyed_table(name, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
+
+
+def keyed_table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    """Return a table whose rows are known by other columns."""
+    return Table(name, metadata, *parts, **options)
+
+
 # The live processes; see leases.py. Claims of a process that isn't here are void.
-processes = Table(
+processes = keyed_table(
     "processes",
-    metadata,
     Column("id", String, primary_key=True),
     Column("installation", String, nullable=False),
     Column("kind", String, nullable=False),
@@ -23,11 +33,6 @@ processes = Table(
     # The settings that servers must share, as they were at its start.
     Column("settings", JSON, nullable=False),
 )
-
-
-def table_of_ids(name: str, *parts: SchemaItem) -> Table:
-    """Return a table whose rows have an ``id`` that is never reused."""
-    return Table(name, metadata, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:

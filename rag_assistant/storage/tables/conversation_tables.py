@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, metadata, partial_index, table_of_ids
+from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, keyed_table, partial_index, table_of_ids
 
 conversations = table_of_ids(
     "conversations",
@@ -122,9 +122,8 @@ HIDDEN: sa.ColumnElement[bool] = sa.literal_column("NOT turns.visible")
 HELD: sa.ColumnElement[bool] = sa.literal_column("turns.held")
 MARKED: sa.ColumnElement[bool] = sa.literal_column("(turns.pinned OR turns.waiting IS NOT NULL)")
 
-messages = sa.Table(
+messages = keyed_table(
     "messages",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("role", sa.String, nullable=False),
@@ -134,9 +133,8 @@ messages = sa.Table(
     sqlite_with_rowid=False,
 )
 
-answer_parts = sa.Table(
+answer_parts = keyed_table(
     "answer_parts",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("text", sa.Text, nullable=False),
@@ -144,9 +142,8 @@ answer_parts = sa.Table(
 )
 
 # The pictures attached to questions, each a data URL by its hash.
-pictures = sa.Table(
+pictures = keyed_table(
     "pictures",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("key", sa.String, primary_key=True),
     sa.Column("url", sa.Text, nullable=False),
@@ -154,17 +151,15 @@ pictures = sa.Table(
 )
 
 # The request bodies of a turn as they were sent, and what was left out of them.
-receipts = sa.Table(
+receipts = keyed_table(
     "receipts",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("body", CompressedJSON, nullable=False),
 )
 
 # Which turns the receipt or the search of turn ``number`` may contain: see receipts.py.
-sent_turns = sa.Table(
+sent_turns = keyed_table(
     "sent_turns",
-    metadata,
     sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("magnitude", sa.Integer, primary_key=True),
     sa.Column("first_turn", sa.Integer, primary_key=True),
@@ -174,9 +169,8 @@ sent_turns = sa.Table(
 )
 
 # Which receipts and sources contain turns of other conversations: see receipts.py.
-sent_elsewhere = sa.Table(
+sent_elsewhere = keyed_table(
     "sent_elsewhere",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("receipt_turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Index("ix_sent_elsewhere_receipt", "receipt_turn_id"),
@@ -206,9 +200,8 @@ notes = table_of_ids(
 )
 
 # The answers of a turn that aren't current, each in full, so that they can be restored.
-answer_versions = sa.Table(
+answer_versions = keyed_table(
     "answer_versions",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("version", sa.Integer, primary_key=True),
     # The messages after the question, and the turn's columns that describe the answer.
@@ -220,9 +213,8 @@ answer_versions = sa.Table(
 )
 
 # The receipts of a conversation as a chain: for each part its salt, or its hash and the time once erased.
-receipt_links = sa.Table(
+receipt_links = keyed_table(
     "receipt_links",
-    metadata,
     sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
@@ -235,9 +227,8 @@ receipt_links = sa.Table(
 )
 
 # A person's rating of an answer, which may be the current one or a version.
-ratings = sa.Table(
+ratings = keyed_table(
     "ratings",
-    metadata,
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("rating", sa.String, nullable=False),

@@ -1,8 +1,8 @@
 """The tables of documents, their chunks and their vectors."""
 
-from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, String, Table, Text, false
+from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, String, Text, false
 
-from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index, table_of_ids
+from rag_assistant.storage.tables.base import UtcTime, keyed_table, partial_index, table_of_ids
 
 documents = table_of_ids(
     "documents",
@@ -48,14 +48,13 @@ documents = table_of_ids(
 )
 
 # Files of deleted documents, until they are deleted; owner is as in documents.
-deleted_files = Table(
-    "deleted_files", metadata, Column("file", String, primary_key=True), Column("owner", String, nullable=False)
+deleted_files = keyed_table(
+    "deleted_files", Column("file", String, primary_key=True), Column("owner", String, nullable=False)
 )
 
 # Sources that are scanned automatically: when the last scan began, and its result.
-document_sources = Table(
+document_sources = keyed_table(
     "document_sources",
-    metadata,
     Column("address", String, primary_key=True),
     Column("claimed_at", UtcTime),
     Column("checked_at", UtcTime),
@@ -65,17 +64,15 @@ document_sources = Table(
 )
 
 # The ids that newer versions had before they replaced a document.
-former_ids = Table(
+former_ids = keyed_table(
     "former_ids",
-    metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
     Index("ix_former_ids_document", "document_id"),
 )
 
-document_texts = Table(
+document_texts = keyed_table(
     "document_texts",
-    metadata,
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
     Column("markdown", Boolean, nullable=False, server_default=false()),
@@ -84,9 +81,8 @@ document_texts = Table(
 )
 
 # Pages without text, and what was recognised on them.
-scanned_pages = Table(
+scanned_pages = keyed_table(
     "scanned_pages",
-    metadata,
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("page", Integer, primary_key=True),
     # Lines of words such as ["geese", 10.5, 20.0, 42.5, 31.0], with positions in points. None until it was tried.
@@ -96,9 +92,8 @@ scanned_pages = Table(
     sqlite_with_rowid=False,
 )
 
-document_tags = Table(
+document_tags = keyed_table(
     "document_tags",
-    metadata,
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("tag", String, primary_key=True),
     Index("ix_document_tags_tag", "tag", "document_id"),
@@ -128,9 +123,8 @@ word_changes = table_of_ids(
     "word_changes", Column("first_chunk", Integer, nullable=False), Column("last_chunk", Integer, nullable=False)
 )
 
-embeddings = Table(
+embeddings = keyed_table(
     "embeddings",
-    metadata,
     Column("chunk_id", Integer, ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
     Column("embedder", String, primary_key=True),
     # float32, little-endian, of length 1.
@@ -138,9 +132,8 @@ embeddings = Table(
 )
 
 # The embedding models with stored vectors. The active one's are searched; another's are being prepared.
-embedders = Table(
+embedders = keyed_table(
     "embedders",
-    metadata,
     Column("key", String, primary_key=True),
     # The settings that configure the model, without its key.
     Column("source", JSON, nullable=False),
