@@ -52,7 +52,7 @@ class Doctor(Struct, frozen=True):
             yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
         stray = self.checks.stray_words()
         if stray:
-            yield Finding(f"{stray} entries of keyword search belong to no chunk.", self.checks.drop_stray_words)
+            yield Finding(f"{len(stray)} entries of keyword search belong to no chunk.", self.checks.drop_stray_words)
 
     def _vectors(self) -> Iterator[Finding]:
         broken = self.checks.with_broken_vectors()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from msgspec import Struct
-from sqlalchemy import Connection, Executable, func, select, text, update
+from sqlalchemy import Executable, func, select, text, update
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.probe import MAX_SECONDS, Probe
@@ -42,7 +42,7 @@ def usage_of(database: Database) -> Usage:
             conversations=listed[0] - listed[1],
             in_trash=listed[1],
             turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
-            documents=_by_state(connection),
+            documents=documents_by_state(database),
             database_bytes=sizes["database"],
             vectors_bytes=sizes["vectors"],
             full_text_bytes=sum(int(connection.scalar(text(query)) or 0) for query in of_words),
@@ -63,14 +63,10 @@ def sizes_of(database: Database) -> dict[str, int]:
 
 
 def documents_by_state(database: Database) -> dict[str, int]:
-    with database.read() as connection:
-        return _by_state(connection)
-
-
-def _by_state(connection: Connection) -> dict[str, int]:
     current = documents.c.deleted_at.is_(None)
-    states = connection.execute(select(documents.c.state, func.count()).where(current).group_by(documents.c.state))
-    return {state: count for state, count in states}  # noqa: C416 - rows are no pairs to mypy
+    states = select(documents.c.state, func.count()).where(current).group_by(documents.c.state)
+    with database.read() as connection:
+        return {state: count for state, count in connection.execute(states)}  # noqa: C416 - rows are no pairs to mypy
 
 
 QUESTION = "SELECT id FROM turns LIMIT 1"

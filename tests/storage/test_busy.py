@@ -28,7 +28,7 @@ def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, 
     with pytest.raises(DatabaseUnavailable, match="Another program keeps the database locked"):
         ConversationManager(opened).create("One")
     with pytest.raises(DatabaseUnavailable):
-        AnswerLog(opened, "here").append(1, 0, "text")
+        AnswerLog(opened, "here").append_all([(1, 0, "text")])
     other.execute("COMMIT")
     assert ConversationManager(opened).create("Two").title == "Two"
     other.close()

@@ -141,7 +141,7 @@ def test_a_turn_belongs_to_its_process_while_that_lives_and_to_nobody_afterwards
     theirs, ours = TurnStore(database, dying.enter("server"), str.lower), TurnStore(database, "us", str.lower)
     answers = AnswerLog(database, theirs.owner)
     turn = accepted(theirs)
-    answers.append(turn.id, 0, "Bec")
+    answers.append_all([(turn.id, 0, "Bec")])
     assert ours.interrupt_unfinished(unchecked) == []
     assert ours.interrupt(turn.id, unchecked).status == "running"
     dying.leave()
@@ -154,18 +154,17 @@ def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answere
     late, ours = TurnStore(database, "late", str.lower), TurnStore(database, "us", str.lower)
     late_answers, our_answers = AnswerLog(database, "late"), AnswerLog(database, "us")
     turn, other = accepted(late), accepted(late)
-    late_answers.append(turn.id, 0, "Bec")
+    late_answers.append_all([(turn.id, 0, "Bec")])
     ours.interrupt(turn.id, unchecked)
     ours.regenerate(turn.id)
-    our_answers.append(turn.id, 0, "So")
-    with pytest.raises(AnswerTakenOver):
-        late_answers.append(turn.id, 3, "ause.")
+    our_answers.append_all([(turn.id, 0, "So")])
+    assert late_answers.append_all([(turn.id, 3, "ause.")]) == {turn.id}
     with pytest.raises(AnswerTakenOver):
         late.keep_receipt(turn, {})
     with pytest.raises(AnswerTakenOver):
         late.keep_iteration(turn.id, [{"role": "assistant", "content": "x"}])
     assert late.finish(turn, "completed", "Because.").status == "running"
-    late_answers.append(other.id, 0, "its own")
+    late_answers.append_all([(other.id, 0, "its own")])
     assert (ours.get(turn.id).answer, ours.get(other.id).answer) == ("So", "its own")
 
 

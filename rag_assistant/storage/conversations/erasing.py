@@ -85,7 +85,11 @@ class TurnEraser:
             turn = load_turn(connection, turn_id)
             load_conversation(connection, turn.conversation_id)
             if turn.status != "erased":
-                for copy_id in _copies_of(connection, turn_id):
+                of_turn = select(turns.c.origin_id).where(turns.c.id == turn_id)
+                origin = connection.execute(of_turn).scalar() or turn_id
+                # Conversation by conversation.
+                copies = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
+                for copy_id in connection.execute(copies.order_by(turns.c.conversation_id)).scalars().all():
                     self._erase_one(connection, copy_id)
             turn = load_turn(connection, turn_id)
         self._database.forget_deleted()
@@ -142,13 +146,6 @@ class TurnEraser:
         left = connection.execute(first_left).scalar()
         title = self._title_for(left) if left else UNTITLED
         set_values(connection, conversations, conversation["id"], {"title": title})
-
-
-def _copies_of(connection: Connection, turn_id: int) -> list[int]:
-    """Return the ids of a turn and all its copies, conversation by conversation."""
-    origin = connection.execute(select(turns.c.origin_id).where(turns.c.id == turn_id)).scalar() or turn_id
-    same = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
-    return list(connection.execute(same.order_by(turns.c.conversation_id)).scalars())
 
 
 def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Integer, Text, bindparam, delete, insert, select, update
 
 from rag_assistant.records import PURGED, Message, Turn
-from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import CALLS, load_turn
@@ -176,11 +175,6 @@ class AnswerLog:
         self._database = database
         self.owner = owner
         self._tell = tell
-
-    def append(self, turn_id: int, position: int, text: str) -> None:
-        """Commit ``text`` at ``position`` of an answer. Raises StorageFailed, or AnswerTakenOver by another process."""
-        if self.append_all([(turn_id, position, text)]):
-            raise AnswerTakenOver
 
     def append_all(self, pieces: Sequence[Piece]) -> set[int]:
         """Commit pieces of many answers, and return the turns that another process has ended, which got nothing.

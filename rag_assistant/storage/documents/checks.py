@@ -49,15 +49,18 @@ class LibraryChecks(Store):
             unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
             return sorted(connection.execute(unknown.distinct()).scalars())
 
-    def stray_words(self) -> int:
-        """Return how many keyword search entries belong to no chunk."""
+    def stray_words(self) -> Ids:
+        """Return the ids of keyword search entries that belong to no chunk."""
         with self._database.read() as connection:
-            return len(_stray_words(connection))
+            words, key = CHUNK_WORDS.columns(connection)
+            stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
+            return list(connection.execute(stray).scalars())
 
     def drop_stray_words(self) -> None:
         """Delete those entries."""
+        stray = self.stray_words()
         with self._database.write() as connection:
-            CHUNK_WORDS.drop(connection, _stray_words(connection))
+            CHUNK_WORDS.drop(connection, stray)
 
     def with_broken_vectors(self) -> Ids:
         """Return the documents with a vector of the wrong length."""
@@ -68,7 +71,7 @@ class LibraryChecks(Store):
         with self._database.write() as connection:
             broken = list(connection.execute(_broken_vectors(select(chunks.c.id))).scalars())
             connection.execute(embeddings.delete().where(embeddings.c.chunk_id.in_(broken)))
-            _recount(connection)
+        self.recount()
 
     def lacking_vectors(self, embedder: str) -> Ids:
         """Return the ready documents that have a chunk without a vector of this model."""
@@ -91,7 +94,9 @@ class LibraryChecks(Store):
     def recount(self) -> None:
         """Correct all counters."""
         with self._database.write() as connection:
-            _recount(connection)
+            connection.execute(update(documents).values(chunks=_CHUNKS))
+            deletions = embedders.c.deletions + 1  # Both change, so that every index sees that it is out of date.
+            connection.execute(update(embedders).values(deletions=deletions, additions=deletions + _VECTORS))
 
     def _sorted(self, query: Select[Any]) -> Ids:
         return sorted(self._values(query.distinct()))
@@ -114,12 +119,6 @@ def _is_covered(connection: Connection, document_id: int) -> bool:
     return not held[reached:].strip()
 
 
-def _stray_words(connection: Connection) -> Ids:
-    words, key = CHUNK_WORDS.columns(connection)
-    stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
-    return list(connection.execute(stray).scalars())
-
-
 def _broken_vectors(query: Select[Any]) -> Select[Any]:
     return (
         query.select_from(embeddings)
@@ -127,9 +126,3 @@ def _broken_vectors(query: Select[Any]) -> Select[Any]:
         .join(embedders, embedders.c.key == embeddings.c.embedder)
         .where(func.length(embeddings.c.vector) != 4 * embedders.c.dimension)
     )
-
-
-def _recount(connection: Connection) -> None:
-    connection.execute(update(documents).values(chunks=_CHUNKS))
-    deletions = embedders.c.deletions + 1  # Both change, so that every index sees that it is out of date.
-    connection.execute(update(embedders).values(deletions=deletions, additions=deletions + _VECTORS))

@@ -19,7 +19,6 @@ from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
     content_key,
-    document_to_replace,
     drop_document,
     drop_pending_versions,
     load_document,
@@ -61,7 +60,9 @@ class DocumentStore(DocumentProgress):
 
     def _add(self, new: NewDocument, max_bytes: int | None) -> tuple[Document, bool]:
         with self._database.write(adds=True) as connection:
-            replaces = document_to_replace(connection, new.replaces)
+            replaces = new.replaces
+            if replaces is not None:  # A pending version stands for what it replaces.
+                replaces = row_to_change(connection, replaces)["replaces"] or replaces
             library_id = self._library_of(connection, new, replaces)
             key = content_key(library_id, new.sha256)
             same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
@@ -151,12 +152,8 @@ class DocumentStore(DocumentProgress):
     def missing(self, document_ids: Iterable[int]) -> list[int]:
         """Return the ids that belong to no document."""
         named_ids = list(document_ids)
-        if not named_ids:
-            return []
-        with self._database.read() as connection:
-            there = documents.c.id.in_(named_ids), readable(connection, documents.c.id)
-            ids = set(connection.execute(select(documents.c.id).where(*there)).scalars())
-        return [document_id for document_id in named_ids if document_id not in ids]
+        there = self.names(named_ids) if named_ids else {}
+        return [document_id for document_id in named_ids if document_id not in there]
 
     def check_scope(self, scope: Scope) -> None:
         """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names something missing."""

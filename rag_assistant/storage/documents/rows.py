@@ -137,14 +137,6 @@ def content_key(library_id: int | None, sha256: str) -> str:
     return f"{library_id} {sha256}"
 
 
-def document_to_replace(connection: Connection, document_id: int | None) -> int | None:
-    """Return the document that a newer version replaces: a pending version stands for what it replaces."""
-    if document_id is None:
-        return None
-    replaced: int | None = row_to_change(connection, document_id)["replaces"]
-    return document_id if replaced is None else replaced
-
-
 def drop_pending_versions(connection: Connection, replaces: int, but: int = 0) -> None:
     """Drop a document's pending newer versions."""
     pending = documents.c.replaces == replaces, documents.c.id != but

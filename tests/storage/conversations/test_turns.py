@@ -123,8 +123,8 @@ def test_only_turns_with_text_are_seen_again(turns: TurnStore, database: Databas
 def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnStore, database: Database) -> None:
     turn = ask(turns)
     answers = AnswerLog(database, "here")
-    answers.append(turn.id, 0, "Bec")
-    answers.append(turn.id, 3, "au")
+    answers.append_all([(turn.id, 0, "Bec")])
+    answers.append_all([(turn.id, 3, "au")])
     assert turns.get(turn.id).answer == "Becau"
     (left,) = TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(unchecked)
     assert (left.id, left.status, left.answer) == (turn.id, "interrupted", "Becau")
@@ -136,7 +136,7 @@ def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database:
     turn = ask(turns)
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
     turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {"messages": []}})
-    AnswerLog(database, "here").append(turn.id, 0, "Because [1].")
+    AnswerLog(database, "here").append_all([(turn.id, 0, "Because [1].")])
     turns.interrupt_unfinished(unchecked)
     left = turns.get(turn.id)
     assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.", NOT_CHECKED), True)
@@ -150,7 +150,7 @@ def test_what_is_checked_later_is_stored_unless_the_turn_has_changed(
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
     turn = ask(turns)
     turns.keep_receipt(replace(turn, model="m", sources=(source,)), {"request": {"messages": []}})
-    AnswerLog(database, "here").append(turn.id, 0, "Because of 17 herons [1].")
+    AnswerLog(database, "here").append_all([(turn.id, 0, "Because of 17 herons [1].")])
     turns.interrupt_unfinished(unchecked)
     left = turns.get(turn.id)
     checked = with_citation_checks(left, left.answer)
@@ -226,7 +226,7 @@ def test_many_answers_written_at_once_are_whole_and_in_order(tmp_path: Path, mig
 
     def write(turn: Turn) -> None:
         for position in range(0, len(whole), 3):
-            answers.append(turn.id, position, whole[position : position + 3])
+            answers.append_all([(turn.id, position, whole[position : position + 3])])
 
     threads = [threading.Thread(target=write, args=(turn,)) for turn in running]
     for thread in threads:

@@ -86,7 +86,7 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
     turn = ask(client)
     with owned_by_the_dead(services) as dead:
         running, _ = services.turns.regenerate(turn["turn_id"])
-        AnswerLog(services.database, dead).append(running.id, 0, "Half an")
+        AnswerLog(services.database, dead).append_all([(running.id, 0, "Half an")])
     services.turns.interrupt_unfinished(unchecked)
     again = client.get(f"/api/turns/{turn['turn_id']}").json
     assert (again["status"], again["answer"], again["version"]) == ("interrupted", "Half an", 2)
