@@ -109,12 +109,9 @@ def _is_worked_on(path: Path) -> bool:
         return process != str(os.getpid()) and Path("/proc", process).exists()
     opened = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return not _could_lock(opened, fcntl.LOCK_EX)
     finally:
         os.close(opened)
-    return False
 
 
 @contextlib.contextmanager
@@ -165,38 +162,35 @@ class Disk:
 def is_locked(data_dir: Path) -> bool:
     """Return whether a server, or a command that processes documents, has locked the folder."""
     with (data_dir / LOCK_FILE).open("a+") as lock_file:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
+        return not _could_lock(lock_file, fcntl.LOCK_SH)
 
 
 def lock_data_dir(data_dir: Path, patience_seconds: float = 0.0) -> IO[str]:
     """Lock the folder for one server. Raises SettingsError if another server keeps it for ``patience_seconds``."""
     lock_file = (data_dir / LOCK_FILE).open("a+")
     end = time.monotonic() + patience_seconds
-    while True:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if time.monotonic() < end:
-                time.sleep(POLL_INTERVAL_SECONDS)
-                continue
+    while not _could_lock(lock_file, fcntl.LOCK_EX):
+        if time.monotonic() >= end:
             lock_file.close()
             raise SettingsError(
                 f'data_dir is "{data_dir}"; a server uses it already. Stop it, or set another DATA_DIR.'
-            ) from error
-        return lock_file
+            )
+        time.sleep(POLL_INTERVAL_SECONDS)
+    return lock_file
 
 
 def join_commands(data_dir: Path) -> tuple[IO[str], bool]:
     """Register a command that answers questions, until the file is closed; return whether it is the only one."""
     lock_file = (data_dir / COMMANDS_FILE).open("a+")
-    alone = True
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        alone = False
+    alone = _could_lock(lock_file, fcntl.LOCK_EX)
     fcntl.flock(lock_file, fcntl.LOCK_SH)
     return lock_file, alone
+
+
+def _could_lock(file: IO[str] | int, kind: int) -> bool:
+    """Lock a file; return False if another process has locked it."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
