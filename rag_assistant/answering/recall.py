@@ -96,7 +96,7 @@ def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
     conversation = draft.window.conversation
     if not (conversation.has_notes and draft.window.rules.notes) or draft.profile.endpoint.quotes:
         return ()
-    notes, words = deps.history.notes(conversation), content_stems(draft.question)
+    notes, words = deps.notes.in_force(conversation), content_stems(draft.question)
     similarities = deps.retriever.similarities(draft.question, [note.text for note in notes])
     shares = [len(words & content_stems(note.text)) / max(1, len(words)) for note in notes]
     ranked = sorted(zip(notes, map(max, similarities, shares), strict=True), key=lambda one: -one[1])

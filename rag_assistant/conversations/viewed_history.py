@@ -87,10 +87,10 @@ class SentHistory:
         return self.images
 
     def related(self, *_: Any, **__: Any) -> list[Any]:
-        """Find nothing: there is no index of what isn't stored, and no owner who has other conversations or notes."""
+        """Find nothing: there is no index of what isn't stored, and no owner who has other conversations."""
         return []
 
-    elsewhere = notes = related
+    elsewhere = related
 
     def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:
         """Return no sources: messages have none."""

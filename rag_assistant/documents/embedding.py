@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from rag_assistant.records import DocumentState
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedder, Embedders
@@ -136,6 +137,7 @@ def _answers(model: Embedder) -> bool:
 
 # The newest documents represent the library, each by its beginning.
 DOCUMENTS_READ, CHARACTERS_READ = 20, 600
+READY: tuple[DocumentState, ...] = ("ready",)
 # Share of whole words in MiniLM's vocabulary: 240 paragraphs of English Wikipedia have .59 and more, 95 of 100 German
 # ones .43 and less, and Chinese ones none; 98 of 100 English abstracts have .5 and more.
 MIN_KNOWN_WORDS = 0.5
@@ -150,11 +152,12 @@ class Unfamiliar(Struct, frozen=True):
     read: int
 
 
-def unfamiliar_documents(chunks: ChunkStore, embedders: Embedders) -> Unfamiliar | None:
+def unfamiliar_documents(documents: DocumentStore, chunks: ChunkStore, embedders: Embedders) -> Unfamiliar | None:
     """Check the newest documents; ``None`` if there is nothing to note or the model isn't ready."""
     if not embedders.loaded:
         return None
-    texts = chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)
+    newest = [one.id for one in documents.page(DOCUMENTS_READ, states=READY)]
+    texts = chunks.beginnings(newest, CHARACTERS_READ).values()
     try:
         embedder = embedders.configured()
         unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)

@@ -19,13 +19,13 @@ class KnowsEnglish(WordHashEmbedder):
 def looked_at(shelf: Shelf, *texts: str) -> Any:
     for text in texts:
         shelf.shelve(text)
-    return unfamiliar_documents(shelf.chunks, shelf.embedders)
+    return unfamiliar_documents(shelf.documents, shelf.chunks, shelf.embedders)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_documents_in_another_language_are_counted(database: Database) -> None:
     shelf = Shelf(database, lambda _: KnowsEnglish())
-    assert unfamiliar_documents(shelf.chunks, shelf.embedders) is None
+    assert unfamiliar_documents(shelf.documents, shelf.chunks, shelf.embedders) is None
     shelf.embedders.configured()
     assert looked_at(shelf, "Geese fly.", "Gänse schlüpfen.") is None
     assert looked_at(shelf, "Füße waten.") == Unfamiliar(2, 3)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from rag_assistant.records import Conversation, DataUrl, Note, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records import Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.records.errors import HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.storage.conversations.conversations import (
     Row,
@@ -16,7 +16,6 @@ from rag_assistant.storage.conversations.conversations import (
     refuse_while_running,
 )
 from rag_assistant.storage.conversations.counters import covered_by, recount
-from rag_assistant.storage.conversations.notes import in_force
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -156,11 +155,6 @@ class HistoryStore(Store):
             rows = connection.execute(sa.select(turns).where(turns.c.id.in_(chosen))).mappings()
             best_turns = sorted(as_turns(connection, rows), key=lambda turn: chosen.index(turn.id))
             return [(turn, round(surest[turn.id], 4)) for turn in best_turns]
-
-    def notes(self, conversation: Conversation) -> list[Note]:
-        """Return the notes that apply to a conversation; see ``in_force``."""
-        with self._database.read() as connection:
-            return in_force(connection, conversation)
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return the sources cited by the answers of some turns, by turn number."""

@@ -30,6 +30,14 @@ class NoteStore(Store):
         with self._database.read() as connection:
             return _read(connection, _NOTES.where(_own(connection)).order_by(notes.c.id.desc()))
 
+    def in_force(self, conversation: Conversation) -> list[Note]:
+        """Return the notes that apply to a conversation, pinned ones first, then the newest."""
+        owner = select(conversations.c.person_id).where(conversations.c.id == conversation.id).scalar_subquery()
+        places = or_(*(notes.c.project_id.is_not_distinct_from(one) for one in {None, conversation.project_id}))
+        own = notes.c.person_id.is_not_distinct_from(owner), places, notes.c.active, notes.c.superseded_by.is_(None)
+        newest = _NOTES.where(*own).order_by(notes.c.pinned.desc(), notes.c.id.desc())
+        return self._records(newest.limit(MAX_READ), Note)
+
     def add(
         self, text: str, *, turn_id: int | None = None, project_id: int | None = None, pinned: bool = False
     ) -> Note:
@@ -114,15 +122,6 @@ class NoteStore(Store):
                         _insert(connection, own_values | waits | {"turn_id": turn_id})
                         count += 1
         return count
-
-
-def in_force(connection: Connection, conversation: Conversation) -> list[Note]:
-    """Return the notes that apply to a conversation, pinned ones first, then the newest."""
-    owner = select(conversations.c.person_id).where(conversations.c.id == conversation.id).scalar_subquery()
-    projects = {None} if conversation.project is None else {None, conversation.project.id}
-    places = or_(*(notes.c.project_id.is_not_distinct_from(one) for one in projects))
-    own = notes.c.person_id.is_not_distinct_from(owner), places, notes.c.active, notes.c.superseded_by.is_(None)
-    return _read(connection, _NOTES.where(*own).order_by(notes.c.pinned.desc(), notes.c.id.desc()).limit(MAX_READ))
 
 
 def _own(connection: Connection) -> ColumnElement[bool]:

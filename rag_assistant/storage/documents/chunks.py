@@ -210,18 +210,6 @@ class ChunkStore(Store):
             rows = connection.execute(query.where(*own).order_by(chunks.c.document_id, chunks.c.start))
             return {row.id: (row.document_id, row.start, row.end) for row in rows}
 
-    def newest_beginnings(self, limit: int, chars: int) -> list[str]:
-        """Return the first characters of up to ``limit`` ready documents, newest first."""
-        query = (
-            select(func.substr(document_texts.c.text, 1, chars))
-            .join_from(documents, document_texts, document_texts.c.document_id == documents.c.id)
-            .order_by(documents.c.id.desc())
-            .limit(limit)
-        )
-        with self._database.read() as connection:
-            ready = documents.c.state == "ready", in_readable_library(connection)
-            return list(connection.execute(query.where(*ready)).scalars())
-
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings at a position in a document's text, ``None`` if there is none."""
         nearest = (

@@ -255,7 +255,7 @@ def _library() -> dict[str, Any]:
         "deleted": _just_deleted(),
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
-        "unfamiliar": unfamiliar_documents(services().chunks, services().embedders),
+        "unfamiliar": unfamiliar_documents(services().documents, services().chunks, services().embedders),
         "sources": services().sources.states() if identity().may_manage else [],
         "libraries": services().libraries.all() if identity().person else [],
     } | frame(None)
