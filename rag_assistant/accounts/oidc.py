@@ -174,10 +174,8 @@ class OpenIdProvider:
         more = _object_of(client.request("GET", url))
         if more.get("sub") != claims["sub"]:
             raise ValueError("The user info belongs to somebody else.")
-        if EMAIL.isdisjoint(claims):
-            return more | claims
-        # An address and its verification come from one source.
-        more = {name: value for name, value in more.items() if name not in EMAIL}
+        if not EMAIL.isdisjoint(claims):  # An address and its verification come from one source.
+            more = {name: value for name, value in more.items() if name not in EMAIL}
         return more | claims
 
     # --- metadata and keys

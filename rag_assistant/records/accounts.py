@@ -51,14 +51,11 @@ class ExternalIdentity(Struct, frozen=True):
     label: str
 
 
-class LinkedIdentity(Struct, frozen=True):
+class LinkedIdentity(ExternalIdentity, frozen=True):
     """An external identity linked to a person."""
 
     id: int
     person_id: int
-    issuer: str
-    subject: str
-    label: str
     created_at: datetime
     used_at: datetime | None
 

@@ -49,14 +49,12 @@ class WordIndex:
 
     def insert(self, connection: sa.Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
-        if connection.dialect.name == "sqlite":
-            statement = f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)"
-        else:
-            statement = (
-                f"INSERT INTO {self.name} ({self._key}, words) "
-                f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
-            )
-        connection.execute(sa.text(statement), [{"id": row_id, "words": words} for row_id, words in rows])
+        table, key = self.columns(connection)
+        words: sa.ColumnElement[str] = sa.bindparam("new_words", type_=sa.Text)
+        if connection.dialect.name != "sqlite":
+            words = sa.func.to_tsvector(self._config, words)
+        inserting = table.insert().values({key.name: sa.bindparam("new_id", type_=sa.Integer), "words": words})
+        connection.execute(inserting, [{"new_id": row_id, "new_words": row_words} for row_id, row_words in rows])
 
     def copy(self, connection: sa.Connection, pairs: sa.Subquery) -> None:
         """Copy the words of rows: ``pairs`` has an ``old_id`` for each ``new_id``."""
