@@ -201,26 +201,12 @@ class Accounts:
         self.note(actor, "created a password link", person.name)
         return secret
 
-    def link_of(self, secret: str) -> Person:
-        """Return the person a link is for. Raises LinkOver."""
-        person = self.credentials.link(secret)
-        if person is None:
-            raise errors.LinkOver
-        return person
-
     def use_link(self, secret: str, password: str, address: str, browser: str) -> str:
         """Set the password chosen through a link; return the secret of a new session. Raises LinkOver."""
-        person = self.link_of(secret)
-        check_password(password, person.name)
-        if self.credentials.use_link(secret, hash_password(password)) is None:
-            raise errors.LinkOver
+        check_password(password, self.credentials.link(secret).name)
+        person = self.credentials.use_link(secret, hash_password(password))
         self.log.note(person.name, "set a password through a link", person.name, address)
         return self.start_session(person, address, browser)
-
-    def spend_link(self, secret: str) -> None:
-        """Invalidate a link. Raises LinkOver if it already was."""
-        if not self.credentials.spend_link(secret):
-            raise errors.LinkOver
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Set a person's role. Raises LastAdmin."""

@@ -61,7 +61,7 @@ class SingleSignOn(Struct, frozen=True):
         linked = self.identities.find(external)
         if linked is not None and linked[0].id == person.id:
             if invitation is not None:
-                self.accounts.spend_link(invitation)
+                self.accounts.credentials.spend_link(invitation)
             return linked[1]
         identity = self.identities.add(person.id, external, invitation)
         self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {identity.label}")
@@ -71,7 +71,7 @@ class SingleSignOn(Struct, frozen=True):
         self, invitation: str, userinfo: Mapping[str, Any], address: str, browser: str
     ) -> tuple[str, Person]:
         """Link an identity through a one-time link, and sign in. Raises LinkOver, NotAllowed, IdentityTaken."""
-        person = self.accounts.link_of(invitation)
+        person = self.accounts.credentials.link(invitation)
         self.link(person, userinfo, Actor(person.name, address), invitation)
         return self.sign_in(userinfo, address, browser)
 

@@ -160,26 +160,25 @@ class CredentialStore(Store):
             values = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
             connection.execute(sa.insert(password_links).values(values))
 
-    def link(self, secret: str) -> Person | None:
-        """Return the person a link is for, ``None`` if it was used or has expired."""
+    def link(self, secret: str) -> Person:
+        """Return the person a link is for. Raises LinkOver if it was used or has expired."""
         of_link = sa.select(password_links.c.person_id).where(*_is_good(secret))
-        rows = self._rows(sa.select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None)))
-        return person_of_row(rows[0]) if rows else None
+        for row in self._rows(sa.select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None))):
+            return person_of_row(row)
+        raise errors.LinkOver
 
-    def use_link(self, secret: str, password_hash: str) -> Person | None:
-        """Set the password chosen through a link; end all sessions and the link. ``None`` if the link has expired."""
+    def use_link(self, secret: str, password_hash: str) -> Person:
+        """Set the password chosen through a link; end all sessions and the link. Raises LinkOver."""
         with self._database.write() as connection:
             person_id = spend_link(connection, secret)
-            if person_id is None:
-                return None
             connection.execute(sa.delete(sessions).where(sessions.c.person_id == person_id))
             changed = sa.update(people).where(people.c.id == person_id).values(password_hash=password_hash)
             return person_of_row(connection.execute(changed.returning(*people.c)).mappings().one())
 
-    def spend_link(self, secret: str) -> bool:
-        """Invalidate a link; return False if it already was."""
+    def spend_link(self, secret: str) -> None:
+        """Invalidate a link. Raises LinkOver if it already was."""
         with self._database.write() as connection:
-            return spend_link(connection, secret) is not None
+            spend_link(connection, secret)
 
     def _used(self, table: sa.Table, kind: type[Record], secret: str) -> tuple[Person, Record] | None:
         """Return a credential's person and record, and record its use, to the minute, if that can be stored."""
@@ -212,11 +211,13 @@ def _is_good(secret: str) -> tuple[sa.ColumnElement[bool], ...]:
     return password_links.c.secret_hash == hash_of(secret), password_links.c.expires_at > now()
 
 
-def spend_link(connection: sa.Connection, secret: str) -> int | None:
-    """Delete a one-time link and return whose it was; ``None`` if it is used or expired, or they may not sign in."""
+def spend_link(connection: sa.Connection, secret: str) -> int:
+    """Delete a one-time link and return whose it was. Raises LinkOver, also if they may not sign in."""
     welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
     spent = sa.delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
     person_id: int | None = connection.execute(spent.returning(password_links.c.person_id)).scalar()
+    if person_id is None:
+        raise errors.LinkOver
     return person_id
 
 
@@ -247,8 +248,8 @@ class LinkedIdentityStore(Store):
         """Link an identity to a person, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
         try:
             with self._database.write() as connection:
-                if invitation is not None and spend_link(connection, invitation) is None:
-                    raise errors.LinkOver
+                if invitation is not None:
+                    spend_link(connection, invitation)
                 return record_of(link_identity(connection, person_id, external), LinkedIdentity)
         except IntegrityError:
             raise errors.IdentityTaken from None

@@ -107,7 +107,7 @@ def keep_password() -> Response:
 def _password_form(link: str, refused: AssistantError | None = None) -> Response:
     """Return the form behind a link, with why a password was refused; the sign-in form if the link is over."""
     try:
-        person = whole_services().accounts.link_of(link)
+        person = whole_services().accounts.credentials.link(link)
     except AssistantError as error:
         return page_with_error(error, login_page(error))
     page = render_template(

@@ -55,7 +55,7 @@ def begin_with_invitation() -> Response:
     """Start linking through a one-time link, instead of choosing a password."""
     invitation = request.form.get("link", "")
     try:
-        whole_services().accounts.link_of(invitation)
+        whole_services().accounts.credentials.link(invitation)
         return _led_on({"invitation": invitation})
     except AssistantError as error:
         return page_with_error(error, login_page(error))
