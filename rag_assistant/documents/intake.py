@@ -47,12 +47,10 @@ class Intake:
         document has the same content. With ``retry`` an unchanged one that failed or was cancelled is read again.
         Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
         """
-        document_here = self.by_origin.get(file.origin)
-        if document_here is not None and self._documents.missing([document_here.id]):
-            document_here = None
-        if document_here is None:
+        earlier = self.by_origin.get(file.origin)
+        if earlier is None or self._documents.missing([earlier.id]):
             return self._take_in_new(file, is_there, tags)
-        document_here = self._documents.get(document_here.id)
+        document_here = self._documents.get(earlier.id)
         with file.open() as content:
             is_same = document_here.sha256 == hashlib.file_digest(content, "sha256").hexdigest()
         if is_same:
