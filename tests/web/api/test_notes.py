@@ -189,7 +189,7 @@ def test_a_note_goes_with_its_turn_from_receipts_too(
 def test_without_notes_a_question_asks_for_none(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(services.history), "notes", None)
+    monkeypatch.setattr(type(services.notes), "in_force", None)
     monkeypatch.setattr(type(services.history), "elsewhere", None)
     asked = ask(client, QUESTION)
     regenerate(client, asked["turn_id"])
