@@ -30,7 +30,7 @@ class Usage(Struct, frozen=True):
 
 def usage_of(database: Database) -> Usage:
     """Return the usage of a database with the current schema."""
-    sizes = sizes_of(database)
+    sizes, by_state = sizes_of(database), documents_by_state(database)
     if database.is_sqlite:
         of_words = ["SELECT sum(length(words)) FROM chunk_words", "SELECT sum(length(block)) FROM turn_words_data"]
     else:
@@ -42,7 +42,7 @@ def usage_of(database: Database) -> Usage:
             conversations=listed[0] - listed[1],
             in_trash=listed[1],
             turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
-            documents=documents_by_state(database),
+            documents=by_state,
             database_bytes=sizes["database"],
             vectors_bytes=sizes["vectors"],
             full_text_bytes=sum(int(connection.scalar(text(query)) or 0) for query in of_words),
