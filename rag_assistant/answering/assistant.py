@@ -33,7 +33,14 @@ from rag_assistant.conversations.prompts import title_for
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
-from rag_assistant.records.errors import AssistantError, ConversationBusy, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.records.errors import (
+    AssistantError,
+    ConversationBusy,
+    InvalidRequest,
+    NothingWaits,
+    Overloaded,
+    UnderMaintenance,
+)
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
@@ -311,8 +318,10 @@ class Assistant:
     def _reserved(self, *, asks_model: bool = True) -> Iterator[tuple[int | None, ExitStack]]:
         """Reserve a place for a turn; give its number for the person's limits, and what releases it if it is unused.
 
-        Raises Overloaded, and what the limits raise.
+        Raises Overloaded, UnderMaintenance, and what the limits raise.
         """
+        if self._deps.settings().maintenance:
+            raise UnderMaintenance
         if asks_model and self._deps.models.connected:
             self._deps.models.refuse_beyond_limits()
         place = self._limits.take_question() if self._limits is not None else None

@@ -71,6 +71,7 @@ SHARED = (
     *("tool_iterations_keep", "history_token_budget", "merge_system_messages", "instructions"),
     *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "when_model_fails"),
     *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),
+    *("maintenance", "announcement"),
     *("max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
     *("max_tokens_per_day", "max_tokens_per_day_per_person"),
     *("max_stored_mb_per_person", "answer_timeout_seconds", "allowed_hosts", "base_path"),

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin, Url, at_start
+from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin, Url, at_start, setting
 
 
 class ServerSettings(Group):
@@ -63,6 +63,10 @@ class ServerSettings(Group):
     sends new ones elsewhere."""
     last_answers_seconds: float = at_start(5.0, ge=0)
     """How long running answers may continue after that before they are interrupted."""
+    maintenance: bool = False
+    """Refuse questions and changes of documents with 503, as for an upgrade or a move. What is there can be read."""
+    announcement: str | None = setting(None, allowed="text of up to 300 characters, or null", max_length=300)
+    """A line for everybody at the top of each page. null: none."""
     page_language: Literal["auto", "en", "de", "fr", "es", "zh", "ar"] = "auto"
     """The language of the page. auto: the first of these that the browser asks for, otherwise English."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = at_start("INFO")

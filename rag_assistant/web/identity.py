@@ -8,10 +8,21 @@ from flask import Flask, Response, request, url_for
 
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.records import ALONE, NOBODY, Identity
-from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
+from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed, UnderMaintenance
 from rag_assistant.services import Services
 from rag_assistant.web.forms import to_page
-from rag_assistant.web.routing import ANTHROPIC, API, IDENTITY, PUBLIC, SESSION_ONLY, Policy, policy_asked, services
+from rag_assistant.web.routing import (
+    ANTHROPIC,
+    API,
+    DOCUMENTS,
+    IDENTITY,
+    PUBLIC,
+    SESSION_ONLY,
+    Policy,
+    policy_asked,
+    services,
+)
+from rag_assistant.web.security import SAFE_METHODS
 
 SESSION = "session"
 BEARER = "bearer "
@@ -41,6 +52,9 @@ def init_app(app: Flask, whole: Services) -> None:
                 return to_page("account_pages.setup")
             return to_page("account_pages.login", next=request.full_path.rstrip("?"))
         refuse_beyond(caller, policy)
+        changes_documents = policy == DOCUMENTS and request.method not in SAFE_METHODS
+        if changes_documents and whole.settings.current.maintenance:
+            raise UnderMaintenance
         return None
 
     app.context_processor(lambda: {"identity": identity()})

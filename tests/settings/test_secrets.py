@@ -17,6 +17,7 @@ OPEN = {
     "allowed_hosts": "names of hosts",
     "cors_origins": "addresses",
     "trusted_proxies": "addresses",
+    "announcement": "everybody reads it",
     "base_path": "a path",
     "oidc_client_id": "a name, which every address of the provider's shows",
     "oidc_scopes": "words of the protocol",

@@ -48,6 +48,11 @@ class ServerEnding(Busy):
     sentence = "The server is stopping. Nothing was stored; try again in a few seconds."
 
 
+class UnderMaintenance(Busy):
+    sentence = "The server is under maintenance: what is there can be read. Nothing was stored; try again later."
+    retry_after_seconds = 300
+
+
 class TooManyFetches(Busy):
     sentence = "The server is fetching {limit} pages, the most it fetches at once. Try again in a few seconds."
 

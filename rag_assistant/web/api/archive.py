@@ -6,7 +6,7 @@ from typing import IO
 
 from flask import Blueprint, Response, jsonify, request, send_file
 
-from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records.errors import InvalidRequest, UnderMaintenance, UnsupportedContentType
 from rag_assistant.records.validation import shown as shown_value
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.api.documents import FORM_OVERHEAD_BYTES
@@ -46,6 +46,8 @@ def import_sent_file() -> ImportAnswer:
 
     own = services()
     settings = own.settings.current
+    if settings.maintenance:
+        raise UnderMaintenance
     max_bytes = settings.max_upload_mb * 1_000_000
     request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
     with TemporaryFile(dir=own.data_dir) as file:
