@@ -7,7 +7,6 @@ grows with its size. bench/retrieval/README.md has the results, and the constant
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import inf, log10
 from typing import Literal
@@ -16,17 +15,14 @@ from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.table_words import WORDS
-from rag_assistant.retrieval.tables import Tables, cells_of, rows_of
-from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, query_words, search_words, stem
+from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
 
 Support = Literal["found", "near", "nothing_found"]
 
 # The threshold for a library of one chunk, and its increase for ten times as many.
 MIN_SUM, MORE_FOR_TEN_TIMES = 0.91, 0.09
-# Up to this far above the threshold it is only near; farther if a word of the question is in no passage, unless it
-# names a row of a table: questions about that need not use the column's name.
+# Up to this far above the threshold it is only near; farther if a word of the question is in no passage.
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # The minimum for a sentence that answers: if it suffices for the sum, none is embedded.
 USUAL_SENTENCE = 0.2
@@ -38,11 +34,6 @@ MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
 SHARE_ACROSS_LANGUAGES = 0.7
 # The required share of the words if no vector says anything.
 MIN_SHARE_ALONE = 0.15
-# The object of a question: the words after an article, up to the next stop word; stemmed.
-THING = re.compile(
-    r"(?<= )(?:the|an?|my|our|your|their|what|which|whose|much|many|der|die|das|den|dem|des|eine?|welch|viele?)"
-    rf"((?: (?!(?:{'|'.join(sorted(map(stem, STOP_WORDS)))}) )\w+)+)"
-)
 
 
 def support_of(
@@ -67,8 +58,7 @@ def support_of(
         return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
     share = max(share, min_share)
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
-    has_all = share == 1 or any(names_row(query.text, one.text) for one in passages)
-    enough = least + (NEAR if has_all else NEAR_WITHOUT_A_WORD)
+    enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
     if passages and not has_named_kind(query.text, [one.text for one in passages[:MAX_PASSAGES]]):
         enough = inf
     total = best_cosine + share + USUAL_SENTENCE
@@ -78,29 +68,6 @@ def support_of(
     if total < least:
         return "nothing_found"
     return "near" if total < enough else "found"
-
-
-def names_row(question: str, text: str) -> bool:
-    """Return whether a question contains a cell's text that identifies a row of a table in a text.
-
-    Not if it asks for something the text doesn't mention: "the salary of Ann" isn't in a list of telephones.
-    """
-    tables = Tables(text).all
-    words, in_text = (_stemmed(question), set(_stemmed(text).split())) if tables else ("", set[str]())
-    for table in tables:
-        for column in zip(*(cells_of(row) for row in rows_of(text, table)), strict=False):
-            keys = [_stemmed(cell) for cell in column if content_words(cell)]
-            # A figure alone is no name.
-            named = [key for key in keys if key in words and not key.strip().isdigit()]
-            if named and len(set(keys)) == len(keys):
-                rest = words.replace(max(named, key=len), " | ")
-                things = {word for phrase in THING.findall(rest) for word in phrase.split()}
-                return in_text.issuperset(things - set(map(stem, WORDS["fillers"])))
-    return False
-
-
-def _stemmed(text: str) -> str:
-    return f" {' '.join(map(stem, search_words(text)))} "
 
 
 def _words(question: str) -> set[str]:
