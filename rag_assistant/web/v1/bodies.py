@@ -1,8 +1,10 @@
 """The request bodies of OpenAI's protocol: which fields count, have no effect, or are refused by name."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pkgutil import get_data
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
+from msgspec.json import decode as from_json
 from pydantic import BaseModel, Field
 
 from rag_assistant.records import THOUGHTS
@@ -31,28 +33,13 @@ Body = TypeVar("Body", bound=Strict)
 MIN_THRESHOLD = 1000
 # Values without effect, for which no field is refused.
 NOTHING: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"})
+_FIELDS = from_json(get_data(str(__package__), "fields.json") or b"")
 # Hints that only change how an answer is found: accepted, but listed under "ignored".
-HINTS = (
-    "access_programs", "background_options", "chat_template_kwargs", "client_metadata", "enable_thinking", "image",
-    "include", "include_reasoning", "keep_alive", "logit_bias", "max_tool_calls", "min_p", "modalities", "models",
-    "options", "parallel_tool_calls", "plugins", "prediction", "prompt_cache_key", "prompt_cache_options",
-    "prompt_cache_retention", "provider", "reasoning", "repeat_penalty", "repetition_penalty", "route",
-    "safety_identifier", "service_tier", "think", "thinking", "thinking_budget", "top_k", "transforms", "ttl",
-    "usage", "user", "verbosity", "web_search_options",
-)  # fmt: skip
+HINTS, ANTHROPIC_HINTS = tuple(_FIELDS["hints"]), tuple(_FIELDS["anthropic_hints"])
 # Without these an answer would be wrong.
-REFUSED = {
-    "audio": "answers are text",
-    "background": "answers are given while you wait; a stored one goes on when you leave",
-    "conversation": "name a stored conversation in metadata.conversation_id",
-    "logprobs": "this server does not have them",
-    "moderation": "this server does not moderate",
-    "n": "there is one answer to a question",
-    "prompt": "stored prompts are not supported; send instructions",
-    "top_logprobs": "this server does not have them",
-}
-
-
+REFUSED: dict[str, str] = _FIELDS["refused"]
+# Tools that another server would carry out: they are left out, and named.
+HOSTED: list[str] = _FIELDS["hosted_tools"]
 # How an answer is drawn: as they are, for the model's endpoint.
 SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed", "top_p")
 
@@ -88,8 +75,6 @@ class StreamOptions(Lenient):
     include_usage: bool | None = False
 
 
-# Tools that another server would carry out: they are left out, and named.
-HOSTED = "code_interpreter custom image_generation local_shell namespace web_search web_search_preview".split()
 # An edit for Anthropic's own models, whose thoughts are not passed on.
 THINKING_EDIT = "clear_thinking"
 MAX_METADATA = 16

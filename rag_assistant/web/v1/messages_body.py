@@ -11,7 +11,7 @@ from rag_assistant.records import Message, with_pictures
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.request_bodies import field
 from rag_assistant.web.routing import services
-from rag_assistant.web.v1.bodies import HINTS, MAX_TOOLS, TOOLS, OpenAIBody
+from rag_assistant.web.v1.bodies import ANTHROPIC_HINTS, HINTS, MAX_TOOLS, TOOLS, OpenAIBody
 from rag_assistant.web.v1.parts import Lenient
 from rag_assistant.web.v1.reading import Sent, sent_along, with_thoughts
 
@@ -84,10 +84,7 @@ class Output(Lenient):
 class MessagesBody(OpenAIBody):
     """The body of /v1/messages."""
 
-    hints: ClassVar[tuple[str, ...]] = (
-        *HINTS, "cache_control", "container", "diagnostics", "inference_geo", "mcp_servers", "speed",
-        "user_profile_id", "workspace_id",
-    )  # fmt: skip
+    hints: ClassVar[tuple[str, ...]] = (*HINTS, *ANTHROPIC_HINTS)
     format_field: ClassVar[str] = "output_config"
     messages: list[ClaudeMessage] = field(
         ..., "a list of messages, each with a role and content; the last is the user's", min_length=1

@@ -180,7 +180,8 @@ def compact() -> Response:
         after, note = services().history_actions.compact_sent(sent)
     summarised = history.between(before, before.view_start, after.view_start - 1)
     items = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
-    summary = _summary_of(after)
+    run = next(run for run in after.standing_runs if run["reason"] == "summarised")
+    summary = SentSummary(after.summary.text if after.summary else "", run["turns"], run["messages"])
     tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
     result = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
     own = about(f"x{uuid.uuid4().hex}", body.model, stored=False)
@@ -189,12 +190,6 @@ def compact() -> Response:
 
 def _messages(turns: Iterable[PastTurn]) -> list[Message]:
     return [message for turn in turns for message in turn.messages]
-
-
-def _summary_of(conversation: Conversation) -> SentSummary:
-    """Return the summary of a compacted conversation, for sending along."""
-    run = next(run for run in conversation.standing_runs if run["reason"] == "summarised")
-    return SentSummary(conversation.summary.text if conversation.summary else "", run["turns"], run["messages"])
 
 
 def _turn_of(response_id: str) -> Turn:

@@ -1,6 +1,7 @@
 """An answer as a response (Open Responses, 2026-04-24), and its events as that document has them. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pkgutil import get_data
 from typing import Any
 
 import msgspec
@@ -15,23 +16,7 @@ from rag_assistant.web.v1.extension import About, citations_of, extension, finis
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 # The same in every response: no request can change it here.
-CONSTANT: dict[str, Any] = {
-    "background": False,
-    "frequency_penalty": 0,
-    "max_tool_calls": None,
-    "parallel_tool_calls": False,
-    "presence_penalty": 0,
-    "prompt_cache_key": None,
-    "reasoning": None,
-    "safety_identifier": None,
-    "service_tier": "default",
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "tools": [],
-    "top_logprobs": 0,
-    "top_p": 1,
-    "user": None,
-}
+CONSTANT: dict[str, Any] = msgspec.json.decode(get_data(str(__package__), "response.json") or b"")
 
 
 class Wanted(Struct, frozen=True):
@@ -114,7 +99,9 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
             yield from _closing(event.data, about) if speaks and "answer" in event.data else ()
             for n, item in enumerate(_output(event.data, about)):
                 yield from _called(n, item) if item["type"] == "function_call" else ()
-                yield from _whole_item(n, item) if item["type"] == "reasoning" else ()
+                if item["type"] == "reasoning":
+                    yield {"type": "response.output_item.added", "output_index": n, "item": item}
+                    yield {"type": "response.output_item.done", "output_index": n, "item": item}
             yield {"type": f"response.{LAST.get(whole['status'], 'completed')}", "response": whole}
 
 
@@ -144,11 +131,6 @@ def _output(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
             for n, call in enumerate(calls)
         ]
     )
-
-
-def _whole_item(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"type": "response.output_item.added", "output_index": n, "item": item}
-    yield {"type": "response.output_item.done", "output_index": n, "item": item}
 
 
 def _called(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
