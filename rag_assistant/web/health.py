@@ -152,12 +152,9 @@ def levels_of(services: Services) -> Levels:
 def settings_data(services: Services) -> list[dict[str, Any]]:
     """Return every setting with its value and origin; for a secret, only whether it is set."""
     values = services.settings.current.model_dump(mode="json")
-    rows = []
-    for name, described in Settings.model_fields.items():
-        shown = {"set": values[name] is not None} if name in SECRET else {"value": values[name]}
-        rows.append(
-            {"name": name, "origin": services.settings.origins[name], "live": is_live(name)}
-            | shown
-            | {"description": described.description}
-        )
-    return rows
+    origins = services.settings.origins
+    return [
+        {"name": name, "origin": origins[name], "live": is_live(name), "description": described.description}
+        | ({"set": values[name] is not None} if name in SECRET else {"value": values[name]})
+        for name, described in Settings.model_fields.items()
+    ]

@@ -102,22 +102,16 @@ def _speak_to_our_page(response: Response) -> Response:
     return response
 
 
-def in_words_of(spoken: Language, data: Any) -> Any:
+def in_words_of(spoken: Language, data: Any, is_sentence: bool = False) -> Any:
     """Return a response's data with its sentences translated; names and codes stay as they are."""
+    if isinstance(data, str):
+        return sentences.translate(spoken.code, data) if is_sentence else data
     if isinstance(data, list):
-        return [in_words_of(spoken, one) for one in data]
+        return [in_words_of(spoken, one, is_sentence) for one in data]
     if not isinstance(data, dict):
         return data
     own = SENTENCES | (COMMAND if "fold" in data else set()) | (DOCUMENT if "state" in data else set())
-    return {name: (_said_in if name in own else in_words_of)(spoken, value) for name, value in data.items()}
-
-
-def _said_in(spoken: Language, value: Any) -> Any:
-    if isinstance(value, str):
-        return sentences.translate(spoken.code, value)
-    if isinstance(value, list):
-        return [_said_in(spoken, one) for one in value]
-    return {name: _said_in(spoken, one) for name, one in value.items()} if isinstance(value, dict) else value
+    return {name: in_words_of(spoken, value, is_sentence or name in own) for name, value in data.items()}
 
 
 def _is_from_our_page() -> bool:

@@ -9,7 +9,6 @@ from flask import request
 from pydantic import BaseModel, ValidationError
 
 from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
-from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
@@ -20,7 +19,6 @@ from rag_assistant.web.security import MAX_BODY_BYTES
 Body = TypeVar("Body", bound=BaseModel)
 Choice = TypeVar("Choice", bound=str)
 MAX_KEY_CHARS = 200
-STRATEGIES: tuple[HistoryStrategy, ...] = ("window", "smart")
 NESTED = "The body is nested too deeply; one object with plain values is enough."
 
 
@@ -186,12 +184,6 @@ def history_limit_asked() -> int | Unset | None:
     if not (spells_number(text) and int(text) <= MAX_INT32):
         raise InvalidRequest(f'max_history_turns is "{text}"; it must be a whole number, 0 or more, or all.')
     return int(text)
-
-
-def strategy_asked() -> HistoryStrategy | None:
-    """Return the strategy to try from the address. Raises InvalidRequest."""
-    text = request.args.get("strategy")
-    return None if text is None else one_of("strategy", text, STRATEGIES)
 
 
 def page_limit(default: int = 50, highest: int = 200) -> int:

@@ -1,7 +1,7 @@
 """The JSON API of conversations: creating, listing, changing, exporting and erasing them; and what the model sees."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from flask import Blueprint, Response, jsonify, make_response, request
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown, signed_receipts
 from rag_assistant.conversations.retention import trash_date
+from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -36,13 +37,14 @@ from rag_assistant.web.request_parsing import (
     page_limit,
     read_body,
     read_optional_body,
-    strategy_asked,
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import BillItemAnswer, FoundConversation, ViewAnswer, ViewedConversation
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
+
+STRATEGIES: tuple[HistoryStrategy, ...] = get_args(HistoryStrategy)
 
 
 @blueprint.get(
@@ -171,7 +173,8 @@ def receipts(conversation_id: int) -> Response:
 )
 def preview(conversation_id: int) -> Response:
     """Return what the model would see with another window or strategy; nothing changes."""
-    view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
+    strategy = one_of("strategy", request.args["strategy"], STRATEGIES) if "strategy" in request.args else None
+    view = services().history_actions.view(conversation_id, history_limit_asked(), strategy)
     return jsonify(view.as_dict())
 
 

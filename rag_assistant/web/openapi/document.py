@@ -24,34 +24,17 @@ PREFIXES = ("/api/", "/v1/", "/healthz", "/readyz", "/openapi.json")
 OPENAI = "/v1/"
 REF = "#/components/schemas/{model}"
 EVENT_STREAM = "text/event-stream"
-# One of the events; x-events has the data of each.
-EVENT: Schema = {
-    "type": "object",
-    "properties": {
-        "event": {"type": "string"},
-        "id": {"type": "string"},
-        "data": {"type": "string", "contentMediaType": "application/json"},
-    },
-}
 BINARY: Schema = {"type": "string", "format": "binary"}
-TAGS = {
-    "api": "Questions and turns",
-    "conversations_api": "Conversations",
-    "documents_api": "Documents",
-    "libraries_api": "Documents",
-    "projects_api": "Conversations",
-    "sharing_api": "Conversations",
-    "archive_api": "Conversations",
-    "account_api": "Account",
-    "openai": "OpenAI's protocol",
-}
 SERVER = "Server"
-# A working example of each body, by endpoint; parameters and headers; the schemas of special ones, by endpoint.
+# The tag of each blueprint; a working example of each body, by endpoint; parameters and headers; the schemas of special
+# parameters, by endpoint; one of the events of a stream, of which x-events has the data of each.
 _DATA = from_json(get_data(str(__package__), "operations.json") or b"")
+TAGS: dict[str, str] = _DATA["tags"]
 EXAMPLES: dict[str, Schema] = _DATA["examples"]
 QUERY: dict[str, Schema] = _DATA["query"]
 HEADERS: dict[str, Schema] = _DATA["headers"]
 SPECIAL: dict[str, dict[str, Schema]] = _DATA["special"]
+EVENT: Schema = _DATA["event"]
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
 TEXT: Schema = {"type": "string"}

@@ -40,6 +40,8 @@ HINTS, ANTHROPIC_HINTS = tuple(_FIELDS["hints"]), tuple(_FIELDS["anthropic_hints
 REFUSED: dict[str, str] = _FIELDS["refused"]
 # Tools that another server would carry out: they are left out, and named.
 HOSTED: list[str] = _FIELDS["hosted_tools"]
+# What each model does; the last is for those that are projects.
+DESCRIBED: dict[str, str] = _FIELDS["models"]
 # How an answer is drawn: as they are, for the model's endpoint.
 SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed", "top_p")
 

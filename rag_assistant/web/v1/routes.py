@@ -10,12 +10,13 @@ from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1.answers import Asked, streamed, whole
-from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, OpenAIBody, read_openai
+from rag_assistant.web.v1.bodies import DESCRIBED, ChatBody, EmbeddingsBody, OpenAIBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.messages import frames, message
 from rag_assistant.web.v1.messages_body import MessagesBody, read_messages
 from rag_assistant.web.v1.reading import (
     MODES,
+    OF_PROJECT,
     Sent,
     conversation_named,
     ignored_fields,
@@ -29,12 +30,6 @@ from rag_assistant.web.v1.response_routes import blueprint, tokens_sent
 from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, MessageAnswer, MessageEvent, Model
 
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
-DESCRIBED = {
-    "documents": "Searches the documents for each question, and cites them.",
-    "tools": "Searches, reads and lists documents with tools, as the language model decides.",
-    "plain": "Asks the language model without documents.",
-}
-OF_A_PROJECT = "Answers with the instructions, the documents and the window of a project."
 
 
 @blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[Model]})
@@ -134,6 +129,6 @@ def _asked(body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, ignored:
 
 
 def _model(name: str) -> dict[str, Any]:
-    described = DESCRIBED[MODES[name]] if name in MODES else OF_A_PROJECT
+    described = DESCRIBED.get(name, DESCRIBED[OF_PROJECT])
     own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
     return own | {"context_length": services().models.listed_endpoint().context_tokens}
