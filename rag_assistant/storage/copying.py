@@ -6,8 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from rag_assistant.storage.conversations.turn_endings import words_found_by
+from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS, WordIndex
-from rag_assistant.storage.tables import chunks, conversations, documents, messages, metadata, people, processes, turns
+from rag_assistant.storage.tables import chunks, conversations, documents, metadata, people, processes, turns
 
 ROWS_AT_ONCE = 200
 # A text may have twenty million characters.
@@ -81,23 +82,9 @@ def _copy_words(index: WordIndex, table: sa.Table, source: sa.Connection, target
 def _index_turns(source: sa.Connection, target: sa.Connection, words_of: Callable[[str], str]) -> None:
     """Index the turns again: PostgreSQL stores stems, from which no other index can be made."""
     words, key = TURN_WORDS.columns(source)
-    first_question = sa.func.min(messages.c.position).filter(messages.c.role == "user")
-    answered = sa.func.max(messages.c.position).filter(messages.c.role == "assistant")
-    ends = sa.select(messages.c.turn_id, first_question.label("said"), answered.label("answered")).group_by(
-        messages.c.turn_id
-    )
-    of_turn = ends.subquery()
-    question, answer = messages.alias(), messages.alias()
-    query = (
-        sa.select(key.label("id"), question.c.content.label("question"), answer.c.content.label("answer"))
-        .select_from(words)
-        .join(of_turn, of_turn.c.turn_id == key)
-        .join(question, (question.c.turn_id == key) & (question.c.position == of_turn.c.said))
-        .join(answer, (answer.c.turn_id == key) & (answer.c.position == of_turn.c.answered))
-    )
-    for rows in _batches(source, query, ROWS_AT_ONCE):
-        words_of_turns = [(row.id, words_found_by(row.question or "", row.answer or "", words_of)) for row in rows]
-        TURN_WORDS.insert(target, words_of_turns)
+    for rows in _batches(source, sa.select(turns).join(words, key == turns.c.id), ROWS_AT_ONCE):
+        indexed = as_turns(source, [row._mapping for row in rows])
+        TURN_WORDS.insert(target, [(one.id, words_found_by(one.question, one.answer, words_of)) for one in indexed])
 
 
 def _copy_last_id(table: sa.Table, source: sa.Connection, target: sa.Connection) -> None:
