@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from rag_assistant.records.errors import LibraryNotFound
 from rag_assistant.settings.package_files import OF_GUIDE
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import (
@@ -91,8 +92,8 @@ def reads_everything(connection: sa.Connection) -> bool:
     return connection.execute(sa.select(documents.c.id).where(hidden).limit(1)).first() is None
 
 
-def library_for_new(connection: sa.Connection, requested: int | None) -> int | None:
-    """Return a new document's library: the requested one or the person's first, ``None`` if it isn't writable."""
+def library_for_new(connection: sa.Connection, requested: int | None) -> int:
+    """Return a new document's library: the requested one or the person's first. Raises LibraryNotFound."""
     person = person_of(connection)
     chosen = sa.select(libraries.c.id).order_by(libraries.c.id).limit(1)
     if requested is not None:
@@ -103,6 +104,8 @@ def library_for_new(connection: sa.Connection, requested: int | None) -> int | N
         chosen = chosen.where(libraries.c.person_id == person)
     # Nobody deletes it until the document is in it.
     library_id: int | None = connection.execute(chosen.with_for_update(read=True, key_share=True)).scalar()
+    if library_id is None:
+        raise LibraryNotFound(requested or 0)
     return library_id
 
 

@@ -63,7 +63,10 @@ class DocumentStore(DocumentProgress):
             replaces = new.replaces
             if replaces is not None:  # A pending version stands for what it replaces.
                 replaces = row_to_change(connection, replaces)["replaces"] or replaces
-            library_id = self._library_of(connection, new, replaces)
+            if replaces is None:
+                library_id = library_for_new(connection, new.library_id)
+            else:  # A newer version stays in its document's library.
+                library_id = row_of(connection, replaces)["library_id"]
             key = content_key(library_id, new.sha256)
             same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
@@ -94,17 +97,6 @@ class DocumentStore(DocumentProgress):
             add_tags(connection, document_id, new.tags)
             return load_document(connection, document_id), True
 
-    @staticmethod
-    def _library_of(connection: Connection, new: NewDocument, replaces: int | None) -> int | None:
-        """Return the library of a new document; a newer version stays in its document's library."""
-        if replaces is not None:
-            own_library: int | None = row_of(connection, replaces)["library_id"]
-            return own_library
-        library_id = library_for_new(connection, new.library_id)
-        if library_id is None:
-            raise errors.LibraryNotFound(new.library_id or 0)
-        return library_id
-
     def change(
         self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
     ) -> Document:
@@ -125,8 +117,7 @@ class DocumentStore(DocumentProgress):
         """Move a document and its versions. Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
-            if library_for_new(connection, library_id) is None:
-                raise errors.LibraryNotFound(library_id)
+            library_for_new(connection, library_id)
             for one in connection.execute(_with_versions(document_id)).mappings().all():
                 key = content_key(library_id, one["sha256"])
                 there = select(documents.c.id).where(documents.c.content_key == key, documents.c.id != one["id"])
