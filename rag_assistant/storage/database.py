@@ -287,8 +287,9 @@ def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mappi
 
 
 def set_values(connection: sa.Connection, table: sa.Table, row_id: int, values: Mapping[str, Any]) -> None:
-    """Update columns of the row with this id."""
-    connection.execute(sa.update(table).where(table.c.id == row_id).values(values))
+    """Update columns of the row with this id, if there are any to update."""
+    if values:
+        connection.execute(sa.update(table).where(table.c.id == row_id).values(values))
 
 
 def as_json(value: Any) -> str:

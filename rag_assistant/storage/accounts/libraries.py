@@ -128,8 +128,7 @@ class LibraryStore(SharedStore[LibraryRecord]):
         """Rename a library, or set what ``everyone`` may do with it. Raises LibraryNotFound, NotLibraryOwner."""
         with self._database.write() as connection:
             self._own(connection, library_id)
-            if values:
-                set_values(connection, libraries, library_id, values)
+            set_values(connection, libraries, library_id, values)
         return self.get(library_id)
 
     def delete(self, library_id: int) -> None:

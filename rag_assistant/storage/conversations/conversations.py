@@ -174,8 +174,7 @@ class ConversationManager(Store):
                 ).scalar_one()
                 if "retention_days" in rules:
                     values["updated_at"] = now()  # It counts as used, so that it does not go to the trash at once.
-            if values:
-                set_values(connection, conversations, conversation_id, values)
+            set_values(connection, conversations, conversation_id, values)
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:

@@ -77,8 +77,7 @@ class NoteStore(Store):
                 newer = _insert(connection, same | {"text": text} | values)
                 set_values(connection, notes, note_id, {"superseded_by": newer.id})
                 return newer
-            if values:
-                set_values(connection, notes, note_id, values)
+            set_values(connection, notes, note_id, values)
             return _load(connection, note_id)
 
     def delete(self, note_id: int) -> None:

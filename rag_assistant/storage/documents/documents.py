@@ -106,8 +106,7 @@ class DocumentStore(DocumentProgress):
             changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
             if name is not None:
                 changed["name_key"] = name_key(name)
-            if changed:
-                set_values(connection, documents, document_id, changed)
+            set_values(connection, documents, document_id, changed)
             if tags is not None:
                 connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))
                 add_tags(connection, document_id, tags)

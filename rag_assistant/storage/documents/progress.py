@@ -208,5 +208,4 @@ def give_up(connection: Connection, row: RowMapping) -> None:
         drop_scans(connection, row["id"])
         forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
         values = {"state": "cancelled", "reason": None, **forgotten}
-    if values:
-        set_values(connection, documents, row["id"], values)
+    set_values(connection, documents, row["id"], values)
