@@ -74,10 +74,7 @@ class Api:
 
     @contextmanager
     def answering(self, question: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
-        """Ask, and give the events of the answer, reconnecting if the connection breaks. Ctrl-C stops the answer.
-
-        Raises ApiError.
-        """
+        """Ask, and give the answer's events, reconnecting where it breaks off; Ctrl-C stops it. Raises ApiError."""
         turn_ids: list[int] = []
         try:
             yield self._events(question, turn_ids)

@@ -63,7 +63,7 @@ def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
         try:
             document = api.call("POST", "/api/documents/web-page", {"url": url, "tags": list(tags)})
         except ApiError as error:
-            rejected += _reject(storable(url), error)
+            rejected += reject(storable(url), error)
             continue
         outcome = "new" if document["new"] else "unchanged"
         click.echo(f"{storable(url)}: {outcome}, document {document['document_id']}")
@@ -141,7 +141,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
                     document = api.upload("/api/documents", file.name, content, {"tags": ",".join(tags)})
                 outcome = "new" if document["new"] else "known"
         except (AssistantError, ApiError, OSError) as error:
-            rejected += _reject(named, error)
+            rejected += reject(named, error)
             continue
         counts[outcome] += 1
         if outcome != "unchanged":
@@ -153,7 +153,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
     return added, rejected
 
 
-def _reject(name: str, error: Exception) -> int:
+def reject(name: str, error: Exception) -> int:
     """Print why something wasn't added, and return 1; errors that the rest would meet, too, end the command."""
     if isinstance(error, ApiError) and error.exit_code != 1:
         raise error

@@ -11,7 +11,14 @@ import click
 
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import printable, progress, services_command
-from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, WORKED_ON, DocumentData, processing, work_with_progress
+from rag_assistant.cli.documents import (
+    POLL_INTERVAL_SECONDS,
+    WORKED_ON,
+    DocumentData,
+    processing,
+    reject,
+    work_with_progress,
+)
 from rag_assistant.conversations.exchange.archive import MAX_ENTRIES
 from rag_assistant.conversations.exchange.confined import read_confined
 from rag_assistant.conversations.exchange.files import (
@@ -263,8 +270,7 @@ def _add_documents(
                     continue
                 document, new = services.library.accept(content, one.name, tags=one.tags)
         except AssistantError as error:
-            click.secho(f"{one.name}: {error}", fg="red", err=True)
-            refused += 1
+            refused += reject(one.name, error)
             continue
         click.echo(f"{one.name}: {'added' if new else 'here already'}, document {document.id}")
         added.append(data_of(view_of(DocumentAnswer, document)))

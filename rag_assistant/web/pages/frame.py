@@ -35,10 +35,7 @@ WORD = re.compile(r"\w+")
 
 
 class Group(Struct, frozen=True):
-    """Consecutive conversations in the list under one heading: text, or the first of a month.
-
-    Those of a project are below its name.
-    """
+    """Consecutive conversations in the list under one heading: text, a project's name, or the first of a month."""
 
     title: str | date
     conversations: tuple[ListedConversation, ...]

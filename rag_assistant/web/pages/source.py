@@ -50,10 +50,7 @@ def source(turn_id: int, n: int) -> str:
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png", policy=READ)
 def picture(document_id: int, number: int) -> Response:
-    """Return a rendered image of a page; with ``whole=0`` of the part with the passage.
-
-    The passage from ``start`` to ``end`` is marked.
-    """
+    """Return an image of a page, ``start`` to ``end`` marked; with ``whole=0`` of the part with that passage."""
     start = whole_number("start", 0, 0, MAX_INT32) or 0
     passage = start, whole_number("end", start, 0, MAX_INT32) or 0
     view = PageView(number, passage, flag_asked("whole") is not False)

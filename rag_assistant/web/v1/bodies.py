@@ -267,10 +267,7 @@ class EmbeddingsBody(Strict):
 
 
 def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
-    """Return the request's body and the names of its fields without effect.
-
-    Raises InvalidRequest, which names the field.
-    """
+    """Return the request's body and the names of its fields without effect. Raises InvalidRequest, naming the field."""
     content = json_object()
     unneeded = {*getattr(model, "hints", ()), *REFUSED} - set(model.model_fields)
     for name, reason in REFUSED.items():
@@ -295,10 +292,7 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
 
 
 def _in_libraries(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a body that is answered from the libraries in its file_search: the vector stores' ids are theirs.
-
-    Raises InvalidRequest.
-    """
+    """Return a body that is answered from the libraries whose ids its file_search has. Raises InvalidRequest."""
     searches = [one for one in content["tools"] if isinstance(one, dict) and one.get("type") == "file_search"]
     ids = [one for search in searches for one in search.get("vector_store_ids") or ()]
     if wrong := [one for one in ids if not spells_number(str(one))]:

@@ -101,10 +101,7 @@ def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
 
 
 def tokens_of(data: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return the tokens of prompt and answer, and cached ones: as the model counted, or estimated.
-
-    Without a model, the prompt counts as 0.
-    """
+    """Return the tokens of prompt (0 without a model) and answer, and cached ones: as counted, or estimated."""
     usage, history = data.get("usage") or {}, data.get("history") or {}
     if data.get("model") in (None, QUOTES):
         history = {}

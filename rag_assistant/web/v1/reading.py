@@ -133,10 +133,7 @@ def ignored_fields(body: OpenAIBody) -> list[str]:
 
 
 def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None:
-    """Return the stored conversation that a request names, ``"new"`` to create one, ``None`` for none.
-
-    Raises InvalidRequest.
-    """
+    """Return the stored conversation that a request names, ``"new"`` to create one, or None. Raises InvalidRequest."""
     where, name = "metadata.conversation_id", (body.metadata or {}).get("conversation_id")
     if header is not None:
         where, name = "X-Conversation-Id", header
