@@ -40,12 +40,13 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import Person
-from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed
+from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed, StorageFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
+from rag_assistant.retrieval.terms import turn_terms
 from rag_assistant.runtime.data_dir import (
     Disk,
     drop_leftovers,
@@ -64,6 +65,7 @@ from rag_assistant.settings.schema import Settings, shared_settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
 from rag_assistant.storage.accounts.usage import ModelCountsStore, UsageStore
+from rag_assistant.storage.backup import Kept
 from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
@@ -74,6 +76,7 @@ from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.page_settings import PageSettings
+from rag_assistant.storage.scheduled_backups import ScheduledBackups
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe, write_probe
 
@@ -102,7 +105,7 @@ class Services(Stores):
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
         self.disk = Disk(self.data_dir)
-        self._upkeep = Heartbeat(self.disk.watch, UPKEEP_INTERVAL_SECONDS)
+        self._upkeep = Heartbeat(self._look_after, UPKEEP_INTERVAL_SECONDS)
         self.signer = Signer(self.data_dir)
         self.process = ""
         database = engines.open_database(values, self.data_dir)
@@ -113,6 +116,7 @@ class Services(Stores):
         self.uploads = Uploads(self.open_files(values.files_url or str(self.data_dir / "uploads")))
         self.open_stores(database, self.uploads.store.owner)
         self.answers = AnswerLog(database, "", self._signals.tell_text)
+        self.backups = ScheduledBackups(self.backup_content, lambda: settings.current)
         self.embeddings = EmbeddingStore(database)
         self.embedders = Embedders(
             self.embeddings,
@@ -354,6 +358,18 @@ class Services(Stores):
             self.keywords.warm_up()
         except AssistantError as error:  # The server is stopping, or the first question will report it.
             log.info("Warming up failed; the first question loads what is missing: %s", error)
+
+    def backup_content(self) -> Kept:
+        """Return what a backup holds."""
+        return Kept(self.database, self.uploads.store, self.data_dir, self.settings.path, turn_terms)
+
+    def _look_after(self) -> None:
+        self.disk.watch()
+        try:
+            if self.membership.leases.is_first_worker:
+                self.backups.run_if_due()
+        except (StorageFailed, OSError) as error:
+            log.error("Whether a backup is due could not be seen: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search uses keywords only, and /readyz says so."""

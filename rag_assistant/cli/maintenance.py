@@ -37,8 +37,6 @@ from rag_assistant.storage.usage import documents_by_state
 if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
     from rag_assistant.services import Services
-    from rag_assistant.storage.backup import Kept
-
 
 LOOKS_UNTIL_QUIET = 10
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
@@ -51,7 +49,7 @@ def backup(services: Services, file: Path) -> None:
     from rag_assistant.storage.backup import write_backup
 
     with progress("backup") as tell:
-        written = write_backup(_kept(services), file, tell)
+        written = write_backup(services.backup_content(), file, tell)
     count = f"{written.documents} {'document' if written.documents == 1 else 'documents'}"
     click.echo(f"{file}: {count}, {written.size_bytes / 1e6:.1f} MB. It contains no keys.")
     if written.missing:
@@ -67,7 +65,7 @@ def restore(services: Services, file: Path) -> None:
     with lock_data_dir(services.data_dir):
         try:
             with progress("restore") as tell:
-                created_at, settings = restore_backup(file, _kept(services), tell)
+                created_at, settings = restore_backup(file, services.backup_content(), tell)
         except BackupFailed:
             if services.database.is_sqlite:
                 drop_unused(services.data_dir)
@@ -76,13 +74,6 @@ def restore(services: Services, file: Path) -> None:
     files = f" and {services.uploads.store.address}" if services.uploads.store.is_shared else ""
     click.echo(f"Restored into {services.data_dir}{database}{files}: the state of {created_at[:19]} UTC.")
     click.echo(f"Its settings, without keys: {settings}")
-
-
-def _kept(services: Services) -> Kept:
-    from rag_assistant.retrieval.terms import turn_terms
-    from rag_assistant.storage.backup import Kept
-
-    return Kept(services.database, services.uploads.store, services.data_dir, services.settings.path, turn_terms)
 
 
 @services_command("reindex")
@@ -111,8 +102,20 @@ def reindex(services: Services, read_again: bool) -> None:
 
 @services_command("doctor")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
-def doctor(services: Services, fix: bool) -> None:
+@click.option("--restore-test", is_flag=True, help="Only restore the newest backup to a temporary folder.")
+def doctor(services: Services, fix: bool, restore_test: bool) -> None:
     """Check that the database and the uploaded files agree."""
+    if restore_test:
+        from rag_assistant.retrieval.terms import turn_terms
+        from rag_assistant.storage.backup import rehearse_restore
+
+        newest = services.backups.status().newest
+        if newest is None:
+            raise BackupFailed("There is no backup in backup_folder.")
+        created_at, usage = rehearse_restore(newest, services.data_dir, turn_terms)
+        counts = f"{_counted(usage.turns, 'turn')}, {_counted(sum(usage.documents.values()), 'document')}"
+        click.echo(f"{newest} can be restored: {counts}, the state of {created_at[:19]} UTC.")
+        return
     findings = list(services.doctor().examine())
     exposed = open_to_others(services.data_dir, *services.settings.private_files)
     for notice in (services.vectors.notice, *services.membership.leases.differences(), *exposed):

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import to_builtins
 
 from rag_assistant import __version__
 from rag_assistant.cli.api import Api, api_command
@@ -113,6 +114,7 @@ def status_of(services: Services) -> dict[str, Any]:
         "files": services.uploads.store.address,
         "bytes": sizes,
         "disk": dict(zip(("free", "total"), services.disk.usage(), strict=True)),
+        "backup": to_builtins(services.backups.status(), enc_hook=str),
         "disk_is_low": services.disk.is_low,
     }
     return facts | _stored(services, sizes) if is_current else facts
@@ -136,6 +138,12 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
+def _backup_line(backup: dict[str, Any]) -> str:
+    if backup["newest"] is None:
+        return "off (backup_folder is not set)" if backup["state"] == "off" else f"{backup['state']}, there is none"
+    return f"{backup['state']}, {backup['newest']} is {backup['age_seconds'] / 3600:.1f} hours old"
+
+
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """Return the status as text."""
     model, answers = facts["model"], "none in the settings or this environment; answers are quotes"
@@ -152,6 +160,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         "Server": "running (or a command is processing documents)" if facts["in_use"] else "not running",
         "Model": answers,
         "Embedder": facts["embedder"],
+        "Backup": _backup_line(facts["backup"]),
     }
     if "documents" in facts:
         states = ", ".join(f"{count} {state}" for state, count in sorted(facts["documents"].items()))

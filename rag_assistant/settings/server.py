@@ -63,6 +63,13 @@ class ServerSettings(Group):
     sends new ones elsewhere."""
     last_answers_seconds: float = at_start(5.0, ge=0)
     """How long running answers may continue after that before they are interrupted."""
+    backup_folder: str | None = setting(None, allowed="a folder's absolute path, or null", pattern="^/.")
+    """Where the server writes backups by itself: a folder on another disk, which all servers on one database share.
+    null: nowhere."""
+    backup_every_hours: int = setting(24, ge=1)
+    """How old the newest backup in backup_folder becomes before the next one is made."""
+    backups_kept: int = setting(7, ge=1)
+    """How many backups stay in backup_folder; older ones are deleted."""
     maintenance: bool = False
     """Refuse questions and changes of documents with 503, as for an upgrade or a move. What is there can be read."""
     announcement: str | None = setting(None, allowed="text of up to 300 characters, or null", max_length=300)

@@ -4,6 +4,7 @@ Everything else in the data folder can be rebuilt from these. The database in it
 be restored to SQLite or PostgreSQL, and files come from and go to any store.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DatabaseError
 
 from rag_assistant import __version__
-from rag_assistant.files.store import FILE_NAME, FileStore
+from rag_assistant.files.store import FILE_NAME, FileStore, FolderFiles
 from rag_assistant.records.errors import BackupFailed, StorageDamaged, StorageFailed
 from rag_assistant.runtime.data_dir import INSTALLATION_FILE, drop_leftovers, working_folder
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
@@ -30,16 +31,18 @@ from rag_assistant.storage.copying import copy_database, is_empty
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import deleted_files, documents
+from rag_assistant.storage.usage import Usage, usage_of
 
 DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.json", "backup.json"
 MAX_MANIFEST_BYTES = 10_000
+MAX_PROBLEMS = 5
 REVISION = re.compile(r"\d{4}")
 # What a foreign database and a foreign manifest raise.
 FOREIGN = (DatabaseError, StorageDamaged, msgspec.MsgspecError)
 RESTORED_SETTINGS = "settings.restored.json"
 NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/{FILE_NAME.pattern}")
 # Locations belong to an installation and aren't restored.
-LEFT_OUT = SECRET | {"files_url", "s3", "s3_endpoint_url", "s3_region", "s3_path_style"}
+LEFT_OUT = SECRET | {"files_url", "s3", "s3_endpoint_url", "s3_region", "s3_path_style", "backup_folder"}
 
 # Called after each file with the bytes written and the total.
 Progress = Callable[[int, int], None]
@@ -174,6 +177,27 @@ def restore_backup(source: Path, data: Kept, progress: Progress) -> tuple[str, P
         raise BackupFailed(f"{error} Restore it again.") from error
     except OSError as error:
         raise BackupFailed(f"{source} cannot be restored ({error.strerror}).") from error
+
+
+def rehearse_restore(source: Path, data_dir: Path, words_of: WordsOf) -> tuple[str, Usage]:
+    """Restore a backup into a folder that is deleted afterwards; return its date and what it holds.
+
+    Raises BackupFailed if its database or a file is damaged, or a file is missing.
+    """
+    with working_folder(data_dir, "restore-") as folder, closing(Database(sqlite_url(folder))) as database:
+        data = Kept(database, FolderFiles(folder / UPLOADS, ""), folder, folder / SETTINGS, words_of)
+        created_at, _ = restore_backup(source, data, lambda *_: None)
+        with database.read() as connection:
+            problems = [line for line in connection.execute(text("PRAGMA integrity_check")).scalars() if line != "ok"]
+            problems += [row[0] for row in connection.execute(text("PRAGMA foreign_key_check"))]
+            rows = connection.execute(select(documents.c.name, documents.c.file, documents.c.sha256)).all()
+        for name, file, sha256 in rows:
+            path = folder / UPLOADS / file
+            if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+                problems.append(name)
+        if problems:
+            raise BackupFailed(f"{source} is not sound: {', '.join(problems[:MAX_PROBLEMS])}.")
+        return created_at, usage_of(database)
 
 
 def _refuse_to_write_over(data: Kept) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, delete, insert, select, true, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, true, update
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.schema import conflict, differences
@@ -64,6 +64,11 @@ class Leases(Store):
     def has_worker(self) -> bool:
         """Whether a process that works on documents was alive at the last check."""
         return self._kind in WORKING or not self._kinds.isdisjoint(WORKING)
+
+    @property
+    def is_first_worker(self) -> bool:
+        """Whether this process does what only one of those that share the database must do."""
+        return self._values(select(func.min(processes.c.id)).where(is_working)) == [self._id]
 
     @property
     def is_held(self) -> bool:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 # neither is a reason to send requests elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
-NOT_NEEDED = ("keywords", "chroma", "pgvector", "worker")
+NOT_NEEDED = ("backup", "keywords", "chroma", "pgvector", "worker")
 # The endpoints that a worker serves.
 OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
@@ -107,6 +107,7 @@ def readiness(services: Services) -> dict[str, str]:
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "keywords": keywords_state(services) if database == "ready" else "unknown",
+        "backup": services.backups.status().state,
         "worker": "ready" if services.membership.leases.has_worker else "missing",
         # If PostgreSQL doesn't have pgvector, it is missing.
         "chroma": "off",
@@ -133,6 +134,7 @@ def levels_of(services: Services) -> Levels:
         parts=readiness(services),
         free_bytes=free,
         disk_bytes=total,
+        backup_age_seconds=services.backups.status().age_seconds,
     )
     try:
         now, later = services.library.waiting

@@ -18,6 +18,7 @@ OPEN = {
     "cors_origins": "addresses",
     "trusted_proxies": "addresses",
     "announcement": "everybody reads it",
+    "backup_folder": "a path",
     "base_path": "a path",
     "oidc_client_id": "a name, which every address of the provider's shows",
     "oidc_scopes": "words of the protocol",

@@ -37,6 +37,7 @@ def test_readiness_names_each_part(client: FlaskClient) -> None:
             "files": "ready",
             "model": "not_checked",
             "embedder": "ready",
+            "backup": "off",
             "keywords": "ready",
             "chroma": "off",
             "pgvector": "off",

@@ -81,6 +81,7 @@ class Levels(Struct, frozen=True):
     stored_bytes: Mapping[str, int] = field(default_factory=dict)
     free_bytes: int = 0
     disk_bytes: int = 0
+    backup_age_seconds: float | None = None
 
 
 class Metrics:
@@ -122,6 +123,8 @@ def _registry_of(levels: Levels) -> CollectorRegistry:
     gauge("indexed_chunks", "Chunks whose vectors are searched.").set(levels.indexed_chunks)
     gauge("disk_free_bytes", "Free on the disk of the data folder.").set(levels.free_bytes)
     gauge("disk_bytes", "The size of this disk.").set(levels.disk_bytes)
+    if levels.backup_age_seconds is not None:
+        gauge("backup_age_seconds", "The age of the newest backup in backup_folder.").set(levels.backup_age_seconds)
     sizes = gauge(
         "stored_bytes", "Sizes of the database, the vectors in it, files in the trash, and the index.", "part"
     )

@@ -30,7 +30,7 @@ def used(metrics: Metrics) -> None:
     metrics.refusals.labels("NotFound").inc()
 
 
-LEVELS = Levels(2, 500, {"model": "ready"}, {"now": 1}, {"ready": 9}, 40, {"trash": 7}, 10, 100)
+LEVELS = Levels(2, 500, {"model": "ready"}, {"now": 1}, {"ready": 9}, 40, {"trash": 7}, 10, 100, 60)
 
 
 def test_two_applications_count_apart() -> None:
