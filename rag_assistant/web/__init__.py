@@ -62,6 +62,5 @@ def app_of(services: Services) -> Flask:
 
     identity.init_app(app, services)
     occupancy.init_app(app)
-    routing.init_app(app)
     app.before_request(refuse_unknown)
     return app

@@ -70,7 +70,7 @@ DESCRIBED = frozenset(Operation.__struct_fields__)
 class Route(Rule):
     """A route with its policy and operation, which are arguments of ``@blueprint.get`` and the like."""
 
-    def __init__(self, string: str, policy: Policy | None = None, **options: Any) -> None:
+    def __init__(self, string: str, *, policy: Policy, **options: Any) -> None:
         if isinstance(fields := options.get("answer"), Mapping):
             name = f"{options['endpoint'].rpartition('.')[2].title().replace('_', '')}Answer"
             options["answer"] = defstruct(name, fields.items(), frozen=True, kw_only=True, forbid_unknown_fields=True)
@@ -79,30 +79,15 @@ class Route(Rule):
         self.policy = policy
 
 
-def init_app(app: Flask) -> None:
-    """Refuse an application with a route without a policy."""
-    if missing := without_policy(app):
-        raise LookupError(f"The route of {', '.join(missing)} declares no policy.")
-
-
 def routes_of(app: Flask) -> list[Route]:
     """Return all routes of an application except Flask's own for static files."""
     return [rule for rule in app.url_map.iter_rules() if isinstance(rule, Route)]
 
 
-def without_policy(app: Flask) -> list[str]:
-    """Return the endpoints of routes without a policy."""
-    return sorted({route.endpoint for route in routes_of(app) if route.policy is None})
-
-
 def policy_asked() -> Policy:
     """Return the policy of the requested route. Unknown addresses are public."""
     route = request.url_rule
-    if not isinstance(route, Route):
-        return PUBLIC
-    if route.policy is None:
-        raise LookupError(f"The route of {route.endpoint} declares no policy.")
-    return route.policy
+    return route.policy if isinstance(route, Route) else PUBLIC
 
 
 def services() -> Services:

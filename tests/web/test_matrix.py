@@ -8,14 +8,13 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
-from typing import cast
 
 import pytest
 from werkzeug.test import TestResponse
 
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
-from rag_assistant.web.routing import Policy, routes_of
+from rag_assistant.web.routing import routes_of
 from tests.testkit.people import quick_passwords
 from tests.testkit.routes import ENDINGS, path_of, routes, send, some_of
 from tests.testkit.stub_model import StubModel
@@ -67,7 +66,7 @@ def test_only_the_owner_reaches_what_is_theirs(
     world: World, record_property: Callable[[str, str], None], every: bool
 ) -> None:
     kept = kept_of_owner(world)
-    policies = {route.endpoint: cast(Policy, route.policy) for route in routes_of(world.app)}
+    policies = {route.endpoint: route.policy for route in routes_of(world.app)}
     assert kept
     for number, (endpoint, method, rule) in enumerate(routes(world.app)):
         policy = policies[endpoint]

@@ -167,7 +167,7 @@ def test_every_example_runs_and_its_answer_is_as_described(
         prepare(client, stub, rule.endpoint)
         response = client.open(address, method=method, query_string=QUERIES.get(rule.endpoint), buffered=True, **fields)
         expected = {"retry": 409} if rule.endpoint == "api.retry" else {}
-        needs_account = rule.policy is not None and rule.policy.person
+        needs_account = rule.policy.person
         wanted = 403 if needs_account else expected.get(name, operation.status)
         assert response.status_code == wanted, (rule, response.text[:500])
         seen.add(rule.endpoint)
