@@ -96,7 +96,10 @@ def load_window(
     settings: Settings,
 ) -> Window:
     """Read the turns before number ``before`` that the rules may keep."""
-    newest = _turns_to_read(conversation.visible_turns, rules, settings.window_slack)
+    total, most = conversation.visible_turns, rules.max_history_turns
+    newest = None if most is None else turns_in_window(total, most, settings.window_slack)
+    if rules.strategy == "smart":
+        newest = min(total, TURNS_WORTH_READING)
     turns = store.past(conversation, before, newest)
     if not settings.model_images:
         turns = [without_pictures(turn) for turn in turns]
@@ -137,12 +140,6 @@ def fit_window(
     )
     system: Message = {"role": "system", "content": profile.instructions}
     return fit_history([system, *window.messages, question, *iterations], policy)
-
-
-def _turns_to_read(total: int, rules: Rules, slack: int) -> int | None:
-    if rules.strategy == "smart":
-        return min(total, TURNS_WORTH_READING)
-    return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
 
 
 def _in_view(conversation: Conversation, turns: Sequence[PastTurn]) -> list[PastTurn]:

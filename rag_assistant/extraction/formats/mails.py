@@ -130,7 +130,10 @@ def _parts(part: Message, read: Read) -> tuple[list[str], Attachments]:
         parts = [_parts(one, read) for one in inner]
         attachments = [one for _, attached in parts for one in attached]
         if kind == "multipart/alternative":
-            return _fullest([blocks for blocks, _ in parts]), attachments
+            # The first of the alternatives; a longer one if that only points to it.
+            lengths = [sum(len("".join(block.split())) for block in blocks) for blocks, _ in parts]
+            enough = MIN_SHARE_OF_PAGE * max(lengths, default=0)
+            return next((own for (own, _), size in zip(parts, lengths, strict=True) if size >= enough), []), attachments
         blocks = [block for blocks, _ in parts for block in blocks]
         if kind == EML:
             title = " ".join(str(inner[0]["Subject"] or UNNAMED).split())
@@ -151,13 +154,6 @@ def _parts(part: Message, read: Read) -> tuple[list[str], Attachments]:
     if part.get_param("format") == "flowed":
         text = re.sub(r"(?<=\S)(?<!\n--) \n(?![>\s])", " ", text)
     return [re.sub(r"^(?=#)", r"\\", text, flags=re.M)], []
-
-
-def _fullest(alternatives: list[list[str]]) -> list[str]:
-    """Return the first of some alternative texts; a longer one if that only points to it."""
-    lengths = [sum(len("".join(block.split())) for block in blocks) for blocks in alternatives]
-    enough = MIN_SHARE_OF_PAGE * max(lengths, default=0)
-    return next((blocks for blocks, length in zip(alternatives, lengths, strict=True) if length >= enough), [])
 
 
 def _parts_of_msg(content: bytes, read: Read) -> tuple[Attachments, ExtractedText, bool]:
