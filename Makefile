@@ -12,6 +12,7 @@
 # make translations  renews the catalogs of the page, names what is missing in them, and then ends with 1
 # make docs   the documentation as a site of plain files in site/; the program serves the same at /help
 # make wheel  the package in dist/, to be installed with pip
+# make image  the container image rag-assistant, with docker or podman
 # make pictures  the pictures of README.md and docs/, taken again (needs Debian's chromium)
 # Each does its own set-up: the first call creates .venv, a later one installs nothing.
 
@@ -36,7 +37,7 @@ COMPILE_READERS = $(BIN)/python -m compileall -q -x olefile2 rag_assistant/extra
 	| grep -E '/(chardet|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr|xlrd)$$')
 
 .PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients translations docs wheel \
-	pictures clean
+	image pictures clean
 
 run: .venv/run
 	@$(BIN)/python app.py
@@ -117,6 +118,11 @@ docs: .venv/run
 wheel: .venv/dev
 	@rm -rf dist
 	@$(BIN)/python -m build --no-isolation
+
+image:
+	@engine=$$(command -v docker || command -v podman) || \
+	{ echo "make image needs docker or podman (on Debian: apt-get install podman); neither is installed." >&2; exit 1; }; \
+	"$$engine" build -f deploy/Dockerfile -t rag-assistant .
 
 pictures: .venv/dev
 	@$(BIN)/python -m tests.browser.pictures

@@ -186,3 +186,42 @@ def test_the_image_compiles_what_a_start_loads_by_the_names_that_it_has() -> Non
     (imports,) = re.findall(r'-c "import (rag_assistant.*?)"', text)
     (folders,) = re.findall(r"compileall -q (.*)", text)
     assert [name for name in (*imports.split(", "), *folders.split()) if find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman", None])
+def test_the_image_is_built_with_the_engine_that_is_installed(engine: str | None, tmp_path: Path) -> None:
+    if engine:
+        (tmp_path / engine).write_text('#!/bin/sh\necho "$(basename $0) $*"\n')
+        (tmp_path / engine).chmod(0o755)
+    for name in ("sh", "basename"):
+        (tmp_path / name).symlink_to(shutil.which(name) or "")
+    make = shutil.which("make")
+    assert make is not None
+    ended = subprocess.run(
+        [make, "-s", "image", "SHELL=/bin/sh"],
+        cwd=PROJECT,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if engine:
+        assert (ended.returncode, ended.stdout) == (0, f"{engine} build -f deploy/Dockerfile -t rag-assistant .\n")
+    else:
+        assert ended.returncode != 0
+        assert "needs docker or podman" in ended.stderr
+
+
+def test_every_file_that_the_image_copies_or_names_is_there() -> None:
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    steps = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    assert {step for step, _ in steps} <= {
+        *("FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK"),
+        *("ENTRYPOINT", "CMD"),
+    }
+    assert [value for step, value in steps if step == "FROM"][-1].startswith("python:")
+    named = re.findall(r"-[rc] ([\w/.-]+\.txt)", text)
+    assert named
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+    words = json.loads(next(value for step, value in steps if step == "CMD"))
+    assert is_known(words)
