@@ -130,7 +130,7 @@ class Services(Stores):
         self.reranking = Reranking(engines.open_reranker(values))
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
         self._usage = UsageStore(database)
-        limits = TokenLimits(lambda: settings.current, self._usage)
+        self.token_limits = limits = TokenLimits(lambda: settings.current, self._usage)
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
@@ -216,7 +216,7 @@ class Services(Stores):
         own, limits = copy(self), self._limits_of(person_id)
         database = self.database.for_person(person_id, changes_documents=changes_documents)
         own.open_stores(database, self.uploads.store.owner)
-        own.limits = limits
+        own.limits, own.token_limits = limits, limits.of_models
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
         own.library = self.library.for_person(own.documents, limits.max_bytes)
         own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)

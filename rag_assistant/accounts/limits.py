@@ -118,6 +118,13 @@ class TokenLimits:
         except StorageFailed as error:  # The answer is worth more than its figure.
             log.warning("The usage of %s tokens could not be recorded: %s", tokens, error)
 
+    def percent_used(self) -> int:
+        """Return how much of a daily limit is used up: of the one that ends sooner; 0 without any."""
+        settings = self._settings()
+        mine = settings.max_tokens_per_day_per_person if self._person_id is not None else None
+        limits = ((mine, self._person_id), (settings.max_tokens_per_day, None))
+        return max((100 * self._usage.tokens(person) // limit for limit, person in limits if limit), default=0)
+
     def refuse_beyond(self) -> None:
         """Raise LimitReached or SharedLimitReached if a daily limit is used up."""
         settings = self._settings()

@@ -198,3 +198,12 @@ def test_what_was_used_before_there_was_a_limit_counts(
     refused = client.post("/api/query", json={"question": "More?"})
     assert (refused.status_code, refused.json["error"]["type"]) == (503, "SharedLimitReached")
     app.extensions["assistant"].close()
+
+
+def test_the_page_warns_before_a_limit_is_reached(limited: Callable[..., Flask]) -> None:
+    app = limited(MAX_TOKENS_PER_DAY_PER_PERSON="500", MAX_TOKENS_PER_DAY="10000")
+    ann, ben = sign_in(app, "Ann"), sign_in(app, "Ben")
+    assert "of the tokens for a day are used" not in ann.get("/", headers=PAGE).text
+    ask(ann)
+    assert "80 % of the tokens for a day are used." in ann.get("/", headers=PAGE).text
+    assert "of the tokens for a day are used" not in ben.get("/", headers=PAGE).text

@@ -142,6 +142,7 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "unreachable": models.known_endpoint().base_url if models.state == "unreachable" else None,
         "database_problem": DATABASE_PROBLEMS.get(whole_services().write_probe.state()),
         "backup_failed": identity().may_manage and services().backups.status().state == "failed",
+        "tokens_used": services().token_limits.percent_used(),
         "low_disk": services().disk.usage() if identity().may_manage and services().disk.is_low else None,
         "embedder_problem": None if embedders.loaded else embedders.problem,
         "model_starting": models.state in ("starting", "slow"),
