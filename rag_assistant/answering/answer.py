@@ -59,6 +59,7 @@ def answer(
             if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
+            live.model_failed = True
             _answer(task, conversation, quotes=True)
     except AssistantError as error:
         return deps.writer.fail(live, error)
@@ -81,10 +82,10 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
     draft = with_coverage(draft, task)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = overflow.make_room(build(draft, task), task)
-    return _exchange(task, draft, quotes)
+    return _exchange(task, draft)
 
 
-def _exchange(task: Task, draft: Draft, quotes: bool) -> None:
+def _exchange(task: Task, draft: Draft) -> None:
     """Send requests and run tool calls until there is an answer or a confirmation is needed."""
     live = task.live
     refused: ContextTooLong | None = None
@@ -100,9 +101,7 @@ def _exchange(task: Task, draft: Draft, quotes: bool) -> None:
         announce(task, built)
         searched = search_instead(draft, task) if may_call else None
         try:
-            text, held, reply = stream(
-                task, built, request, quotes, is_held=searched is not None, may_shorten=refused is None
-            )
+            text, held, reply = stream(task, built, request, is_held=searched is not None, may_shorten=refused is None)
         except ContextTooLong as error:
             if refused is not None:
                 raise

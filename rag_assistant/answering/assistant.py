@@ -108,14 +108,14 @@ class Assistant:
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
         """Answer a failed turn again, by the model or ``quotes``. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
-        return self._begin(partial(self._turns.retry, turn_id), quotes=quotes)
+        return self._begin(partial(self._turns.retry, turn_id), quotes=quotes, model_failed=quotes)
 
-    def regenerate(self, turn_id: int) -> Turn:
-        """Regenerate the last answer of a conversation, and return its turn; the current answer is kept.
+    def regenerate(self, turn_id: int, quotes: bool = False) -> Turn:
+        """Regenerate the last answer of a conversation, by the model or ``quotes``; the current answer is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
-        return self._begin(partial(self._turns.regenerate, turn_id))
+        return self._begin(partial(self._turns.regenerate, turn_id), quotes=quotes)
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return a turn's events from character ``after`` on; ``None`` is a heartbeat. Raises TurnNotFound at once."""
@@ -295,6 +295,7 @@ class Assistant:
         question: Question | None = None,
         *,
         quotes: bool = False,
+        model_failed: bool = False,
     ) -> Turn:
         """Accept a turn and start answering it. A ``question`` may be refused first.
 
@@ -308,7 +309,7 @@ class Assistant:
                 if conversation is None:
                     return turn
                 live = LiveTurn(turn)
-                live.place = place
+                live.place, live.model_failed = place, model_failed
                 self._live.enter(turn.id, live)
                 unused.pop_all()
         self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, search_result=search_result))

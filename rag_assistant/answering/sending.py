@@ -58,7 +58,7 @@ def announce(task: Task, built: BuiltRequest) -> None:
 
 
 def stream(
-    task: Task, built: BuiltRequest, request: ModelRequest, quotes: bool, *, is_held: bool, may_shorten: bool
+    task: Task, built: BuiltRequest, request: ModelRequest, *, is_held: bool, may_shorten: bool
 ) -> tuple[str, str, ModelReply]:
     """Send a request and show its text as it arrives. Return the shown text, the held text, and the reply.
 
@@ -71,7 +71,7 @@ def stream(
     end, unseen = "", 0
     try:
         if endpoint.quotes:
-            parts = quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
+            parts = quoted(deps.retriever, built.draft, live.call, model_failed=live.model_failed)
         else:
             parts = deps.models.stream(endpoint, request, live.call)
         with closing(parts):

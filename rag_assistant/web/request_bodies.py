@@ -235,7 +235,7 @@ class ChangeProjectBody(NewProjectBody):
 
 
 class RetryBody(Strict):
-    """The body of POST /api/turns/ID/retry."""
+    """The body of POST /api/turns/ID/retry and of POST /api/turns/ID/regenerate."""
 
     quotes: bool = field(False, "true or false")
 

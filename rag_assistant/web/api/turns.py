@@ -109,7 +109,7 @@ def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[E
     """Yield the events of a turn that isn't stored, the last one with the turn as rendered for the page."""
     for event in events:
         if event is not None and event.name in LAST_EVENTS and "turn_id" in event.data:
-            around = Around(shifts([live.turn]), {}, False, {}, is_library_empty([live.turn]))
+            around = Around(shifts([live.turn]), {}, False, False, {}, is_library_empty([live.turn]))
             html = render_template("turn.html", turn=live.turn, around=around)
             event = replace(event, data=event.data | {"html": html})
         yield event
@@ -161,10 +161,13 @@ def retry(turn_id: int) -> Response:
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
-@blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202)
+@blueprint.post(
+    "/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202, body=RetryBody, optional=True
+)
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer of a conversation; the current one is kept as a version."""
-    return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
+    body = read_optional_body(RetryBody)
+    return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id, body.quotes))), 202)
 
 
 @blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer={"versions": list[VersionAnswer]})

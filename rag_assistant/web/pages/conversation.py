@@ -131,7 +131,7 @@ def regenerate(turn_id: int) -> Response:
         if not earlier or earlier[0].number != number:
             raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
         services().history.mark(earlier[0].id, pinned=True)
-    return to_turn(services().assistant.regenerate(turn_id))
+    return to_turn(services().assistant.regenerate(turn_id, request.form.get("quotes") == "true"))
 
 
 @blueprint.post("/turns/<int:turn_id>/versions", policy=ASK)

@@ -13,13 +13,14 @@ class Around(Struct, frozen=True):
     """``shifts`` are the numbers of the turns with a notice about left-out turns.
 
     ``versions`` are the conversations with versions of a question, by turn number, if there are several.
-    ``offers_quotes``: after a failure, quotes are offered. ``corrections`` are later changes to what the answers rest
-    on, by turn id. ``empty_library``: the reason why nothing was searched.
+    ``offers_quotes``: after a failure, quotes are offered; ``has_model``: beside an answer, too. ``corrections`` are
+    later changes to what the answers rest on, by turn id. ``empty_library``: the reason why nothing was searched.
     """
 
     shifts: frozenset[int]
     versions: dict[int, list[int]]
     offers_quotes: bool
+    has_model: bool
     corrections: dict[int, list[Correction]]
     empty_library: bool = False
 
@@ -43,9 +44,10 @@ def around(conversation: Conversation | None, turns: Sequence[Turn], before: Tur
         branched = branches.turns_branched_at(conversation.id) | {(conversation.branched_from or {}).get("turn", 0)}
         numbers = branched & {turn.number for turn in turns}
         versions = {number: branches.versions_of(conversation.id, number) for number in numbers}
-    offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
+    has_model = services().models.connected
+    offers_quotes = has_model and services().settings.current.when_model_fails == "offer"
     empty = is_library_empty(turns)
-    return Around(shifts(turns, before), versions, offers_quotes, services().corrections.of(turns), empty)
+    return Around(shifts(turns, before), versions, offers_quotes, has_model, services().corrections.of(turns), empty)
 
 
 def is_library_empty(turns: Sequence[Turn]) -> bool:

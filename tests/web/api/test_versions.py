@@ -8,7 +8,7 @@ from rag_assistant.services import Services
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
-from tests.web.conftest import ask, owned_by_the_dead, post, until, upload
+from tests.web.conftest import PAGE, ask, owned_by_the_dead, post, until, upload
 
 
 def regenerated(client: FlaskClient, turn_id: int) -> dict:  # type: ignore[type-arg]
@@ -32,6 +32,27 @@ def test_an_answer_given_anew_keeps_the_earlier_one(client: FlaskClient, stub: S
     again = regenerated(client, turn["turn_id"])
     assert (again["answer"], again["version"], again["versions"], again["turn"]) == ("The second.", 2, 2, 1)
     assert answers(client, turn["turn_id"]) == [(1, "The first.", False), (2, "The second.", True)]
+
+
+def test_quotes_stand_beside_a_models_answer_where_they_are_wanted(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, "The lighthouse keeper feeds seventeen geese.")
+    stub.default = Reply("Twelve [1].")
+    turn = ask(client, "How many geese does the lighthouse keeper feed?")
+    page = f"/turns/{turn['turn_id']}"
+    button = "Quote my documents instead"
+    assert button in client.get(page, headers=PAGE).text
+    before = len(stub.requests)
+    assert client.post(f"{page}/regenerate", data={"quotes": "true"}, headers=PAGE).status_code == 303
+    services = client.application.extensions["assistant"]
+    again = services.assistant.wait(turn["turn_id"])
+    assert (again.model, again.version, len(stub.requests)) == ("quotes", 2, before)
+    assert "seventeen geese" in again.answer
+    assert "The model did not answer" not in again.answer
+    assert button not in client.get(page, headers=PAGE).text
+    url = f"/api/turns/{turn['turn_id']}/regenerate"
+    assert "true or false" in client.post(url, json={"quotes": "perhaps"}).json["error"]["message"]
+    assert client.post(url, json={"quotes": True}).status_code == 202
+    assert services.assistant.wait(turn["turn_id"]).versions == 3
 
 
 def test_what_is_answered_anew_does_not_see_its_own_earlier_answer(client: FlaskClient, stub: StubModel) -> None:
