@@ -145,7 +145,7 @@ def test_the_examples_in_python_run_and_the_reader_among_them_reads(monkeypatch:
 
 def test_every_name_of_a_setting_or_field_is_in_the_code() -> None:
     folders = ("rag_assistant", "templates", "static", "bench", "deploy")
-    kept = (".py", ".html", ".js")
+    kept = (".py", ".html", ".js", ".json", ".toml")
     files = [file for folder in folders for file in (PROJECT / folder).rglob("*") if file.suffix in kept]
     words = set(re.findall(r"\w+", "\n".join(file.read_text() for file in [*files, PROJECT / "pyproject.toml"])))
     words |= {code_of(name) for _, name, _ in error_kinds()} | {inner for one in OBJECTS.values() for inner in one}
