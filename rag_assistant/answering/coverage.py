@@ -105,7 +105,8 @@ def _from_table(draft: Draft, task: Task) -> Draft:
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
         table = tables[query.table - 1] if 0 < query.table <= len(tables) else None
-        extras.learn(endpoint, "table query", table is not None)
+        if query.table != 0:  # Otherwise it found that no table has the answer.
+            extras.learn(endpoint, "table query", table is not None)
         computed = table.queried(query) if table else None
     except DecodeError:
         extras.learn(endpoint, "table query", False)

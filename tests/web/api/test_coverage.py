@@ -98,6 +98,20 @@ def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: Stub
     assert "Sum of price: 820. 40 rows." in said_to(stub)
 
 
+@pytest.mark.parametrize(("reply", "fifth"), [("No idea", 1), ('{"table": 9}', 1), ('{"table": 0}', 2)])
+def test_only_a_model_that_cannot_query_tables_is_no_longer_asked_to(
+    client: FlaskClient, stub: StubModel, reply: str, fifth: int
+) -> None:
+    sent = []
+    for _ in range(5):
+        before = len(stub.requests)
+        stub.replies += [Reply(reply), Reply("Unknown [1].")]
+        ask(client, "What is the total price of all assets?")
+        stub.replies.clear()
+        sent.append(len(stub.requests) - before)
+    assert sent == [2, 2, 2, 2, fifth]
+
+
 def test_a_query_with_too_many_conditions_is_told_in_a_note(client: FlaskClient, stub: StubModel) -> None:
     conditions = [{"column": "place", "comparison": "=", "value": "oslo"}] * 9
     stub.replies += [Reply(json.dumps({"table": 1, "where": conditions})), Reply("Unknown [1].")]
