@@ -97,16 +97,20 @@ class LanguageModels:
         if not self.connected:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
-            try:
-                endpoint = self._local.endpoint(lambda: call.ended)
-            except ModelUnreachable:
-                call.refuse_stopped()
-                raise
+            endpoint = self._started(self._local, call)
             return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
         endpoint = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         self._last[endpoint.base_url] = endpoint
         return self.calibration.limited(endpoint)
+
+    def _started(self, local: LocalModel, call: ModelCall) -> Endpoint:
+        """Wait for the local model. Raises ModelUnreachable, AnswerStopped."""
+        try:
+            return local.endpoint(lambda: call.ended)
+        except ModelUnreachable:
+            call.refuse_stopped()
+            raise
 
     def summary_endpoint(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
         """Return the endpoint with the model that writes summaries. Raises a ModelError."""
@@ -167,8 +171,7 @@ class LanguageModels:
                 if has_text:
                     raise
                 yield Retrying(RESTARTING)
-                restarted = self._local.endpoint(lambda: call.ended)
-                yield from self._stream(restarted, request, call, may_retry, teaches)
+                yield from self._stream(self._started(self._local, call), request, call, may_retry, teaches)
 
     def _stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, may_retry: bool, teaches: bool

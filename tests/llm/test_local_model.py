@@ -116,6 +116,27 @@ def test_a_killed_local_model_is_waited_for(stub: StubModel) -> None:
     assert len(stub.requests) == 1
 
 
+class Away(Restarted):
+    """A local model whose process doesn't come back."""
+
+    def endpoint(self, ended: Callable[[], bool]) -> Endpoint:
+        while not ended():
+            time.sleep(0.01)
+        raise ModelUnreachable("The local model is not running.")
+
+
+def test_who_stops_while_it_is_restarted_has_stopped_it(stub: StubModel) -> None:
+    models, call = models_with(Away(stub.url)), ModelCall()
+    gone = Endpoint("http://127.0.0.1:9/v1", None, "m", local=True)
+    parts = models.stream(gone, ModelRequest(({"role": "user", "content": "Why?"},)), call)
+    while next(parts) != Retrying(RESTARTING):
+        pass
+    call.stop()
+    with pytest.raises(AnswerStopped):
+        next(parts)
+    models.client.close()
+
+
 def test_time_in_the_local_models_queue_is_no_time_without_text(stub: StubModel) -> None:
     local = LocalModel("m.gguf")
     models = models_with(local, first_token=0.5, answer=0.5)
