@@ -78,7 +78,7 @@ class ExtraRequests:
     """Knows which requests besides an answer's own each model handles; a small one may handle none of a kind."""
 
     def __init__(self) -> None:
-        self._unusable: dict[tuple[Key, str], int] = {}
+        self._unusable: dict[tuple[Key, str], int] = {}  # Copied to be read through: other threads learn meanwhile.
 
     def is_worth_sending(self, endpoint: Endpoint, kind: str) -> bool:
         """Return whether to send one more of a kind, such as "rewriting"."""
@@ -94,11 +94,11 @@ class ExtraRequests:
 
     def forget(self, endpoint: Endpoint) -> None:
         """Forget what is known: another model may be started there."""
-        self._unusable = {pair: n for pair, n in self._unusable.items() if pair[0] != endpoint.key}
+        self._unusable = {pair: n for pair, n in self._unusable.copy().items() if pair[0] != endpoint.key}
 
     def omitted(self, endpoint: Endpoint) -> list[str]:
         """Return the kinds that are left out for now."""
-        return [kind for (key, kind), n in self._unusable.items() if key == endpoint.key and n >= MAX_UNUSABLE]
+        return [kind for (key, kind), n in self._unusable.copy().items() if key == endpoint.key and n >= MAX_UNUSABLE]
 
 
 # How what is known of a model is loaded and stored, by base URL and model.
