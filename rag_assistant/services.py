@@ -364,12 +364,12 @@ class Services(Stores):
         return Kept(self.database, self.uploads.store, self.data_dir, self.settings.path, turn_terms)
 
     def _look_after(self) -> None:
-        self.disk.watch()
         try:
+            self.disk.watch()
             if self.membership.leases.is_first_worker:
                 self.backups.run_if_due()
         except (StorageFailed, OSError) as error:
-            log.error("Whether a backup is due could not be seen: %s", error)
+            log.error("The disk, or whether a backup is due, could not be looked at: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search uses keywords only, and /readyz says so."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rag_assistant.records.errors import BackupFailed
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.backup import Kept, write_backup
 
@@ -38,12 +38,16 @@ class ScheduledBackups:
         self._retry_at = 0.0
 
     def status(self) -> BackupStatus:
-        settings, paths = self._settings(), self._written()
+        settings = self._settings()
         if settings.backup_folder is None:
             return BackupStatus("off")
-        if not paths:
+        try:
+            paths = self._written()
+            age = max(0.0, time.time() - paths[-1].stat().st_mtime) if paths else None
+        except OSError:  # Its disk may be away; the next attempt says why.
+            return BackupStatus("failed")
+        if age is None:
             return BackupStatus("failed" if self._has_failed else "late")
-        age = max(0.0, time.time() - paths[-1].stat().st_mtime)
         is_late = age > 2 * settings.backup_every_hours * HOUR_SECONDS
         return BackupStatus("failed" if self._has_failed else "late" if is_late else "ready", paths[-1], age)
 
@@ -57,7 +61,7 @@ class ScheduledBackups:
         target = folder / f"assistant-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
         try:
             backup = write_backup(self._data(), target, lambda *_: None)
-        except BackupFailed as error:
+        except (AssistantError, OSError) as error:
             log.error("The backup failed: %s", error)
             self._has_failed, self._retry_at = True, time.monotonic() + RETRY_SECONDS
             return

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert
 
+from rag_assistant.records.errors import FileDamaged
 from rag_assistant.services import Services, open_services
 from rag_assistant.storage.tables import processes
 from tests.cli.shell import Shell
@@ -91,6 +92,38 @@ def test_a_failure_is_told_and_tried_again_later(
     services.backups.run_if_due()
     assert services.backups.status().state == "ready"
     assert "Backup                    ready, " in scheduled("status").stdout
+
+
+def test_a_folder_that_cannot_be_looked_into_stops_nothing(shell: Shell, caplog: pytest.LogCaptureFixture) -> None:
+    environment = shell.under(BACKUP_FOLDER=f"/{'a' * 300}").environment
+    with closing(open_services(environment)) as services, caplog.at_level(logging.ERROR, logger="rag_assistant"):
+        services.prepare()
+        assert services.backups.status().state == "failed"
+        services.backups.run_if_due()
+        services.backups.run_if_due()
+    (line,) = [line for line in caplog.messages if "backup" in line]
+    assert line.startswith("The backup failed: ")
+
+
+def test_what_fails_once_does_not_end_the_upkeep(
+    services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(*_: object) -> None:
+        raise FileDamaged("geese.txt")
+
+    def gone(_: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    services.membership.enter("server")
+    with monkeypatch.context() as patch, caplog.at_level(logging.ERROR, logger="rag_assistant"):
+        patch.setattr("rag_assistant.storage.scheduled_backups.write_backup", damaged)
+        services._look_after()
+        assert services.backups.status().state == "failed"
+        patch.setattr("shutil.disk_usage", gone)
+        services._look_after()
+    services.backups._retry_at = 0.0
+    services._look_after()
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_a_restore_is_rehearsed_and_leaves_nothing(services: Services, scheduled: Shell, tmp_path: Path) -> None:
