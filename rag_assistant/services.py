@@ -129,8 +129,8 @@ class Services(Stores):
         self.keywords = KeywordSearch(KeywordIndex(database))
         self.reranking = Reranking(engines.open_reranker(values))
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
-        self._usage = UsageStore(database)
-        self.token_limits = limits = TokenLimits(lambda: settings.current, self._usage)
+        self.usage = UsageStore(database)
+        self.token_limits = limits = TokenLimits(lambda: settings.current, self.usage)
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
@@ -172,7 +172,7 @@ class Services(Stores):
         self.files_probe = engines.files_probe(self.uploads.store)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
-            lambda person_id: PersonalLimits(self._usage, person_id, lambda: settings.current, lambda: self.process)
+            lambda person_id: PersonalLimits(self.usage, person_id, lambda: settings.current, lambda: self.process)
         )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()

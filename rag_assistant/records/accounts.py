@@ -138,3 +138,20 @@ class LibraryRecord(Shared, frozen=True, kw_only=True):
     """A set of documents."""
 
     documents: int
+
+
+class ModelUse(Struct, frozen=True):
+    """What the stored answers of one model ("quotes" without one) used for somebody; no name without accounts.
+
+    ``cost`` is in the currency of ``model_prices``, ``None`` without a price; ``stored_bytes`` and ``last_seen``, their
+    last request, are the person's.
+    """
+
+    name: str | None
+    model: str
+    questions: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    stored_bytes: int
+    last_seen: datetime | None

@@ -265,6 +265,7 @@ def documents(player: Player) -> None:
     player.play("POST", "/api/documents", {})
     player.play("POST", "/api/documents/2/retry", {})
     player.play("GET", "/api/documents/sources")
+    player.play("GET", "/api/use")
     player.play("POST", "/api/documents/web-page", {"url": "https://example.org/"})
     player.play("POST", "/api/documents/2/fetch", {})
 

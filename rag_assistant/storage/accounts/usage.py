@@ -1,16 +1,28 @@
 """What people currently use of the server."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import asdict
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, union_all, update
 
-from rag_assistant.records import ModelCounts
+from rag_assistant.records import QUOTES, ModelCounts, ModelUse
 from rag_assistant.records.errors import LimitReached
 from rag_assistant.storage.database import Store, insert_row, lock
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.tables import asked_questions, documents, libraries, model_counts, model_tokens, now
+from rag_assistant.storage.tables import (
+    api_tokens,
+    asked_questions,
+    conversations,
+    documents,
+    libraries,
+    model_counts,
+    model_tokens,
+    now,
+    people,
+    sessions,
+    turns,
+)
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 RETRY_RUNNING_SECONDS = 5.0
@@ -58,6 +70,42 @@ class UsageStore(Store):
         with self._database.read() as connection:
             return bytes_of(connection, person_id)
 
+    def by_person(self, days: int, prices: Mapping[str, Sequence[float]]) -> list[ModelUse]:
+        """Return what each person's questions of the last days used, by model; the largest users first."""
+        model = func.coalesce(turns.c.model, "")
+        prompt, completion = (
+            func.coalesce(func.sum(turns.c.usage[name].as_integer()), 0)
+            for name in ("prompt_tokens", "completion_tokens")
+        )
+        query = (
+            select(conversations.c.person_id, model, func.count(), prompt, completion)
+            .join_from(turns, conversations)
+            .where(turns.c.created_at >= now() - days * DAY)
+            .group_by(conversations.c.person_id, model)
+            .order_by((prompt + completion).desc(), func.count().desc(), conversations.c.person_id, model)
+        )
+        stored = select(libraries.c.person_id, func.sum(documents.c.size_bytes)).join_from(
+            documents, libraries, documents.c.library_id == libraries.c.id
+        )
+        used = union_all(*(select(one.c.person_id, one.c.used_at) for one in (sessions, api_tokens))).subquery()
+        seen = select(used.c.person_id, func.max(used.c.used_at)).group_by(used.c.person_id)
+        with self._database.read() as connection:
+            names, sizes, seen_at = (
+                {row[0]: row[1] for row in connection.execute(one)}
+                for one in (select(people.c.id, people.c.name), stored.group_by(libraries.c.person_id), seen)
+            )
+            return [
+                ModelUse(
+                    names.get(person),
+                    model or QUOTES,
+                    *(questions, prompted, completed),
+                    _cost(prices.get(model), prompted, completed),
+                    int(sizes.get(person, 0)),
+                    seen_at.get(person),
+                )
+                for person, model, questions, prompted, completed in connection.execute(query)
+            ]
+
     def keep_tokens(self, tokens: int, person_id: int | None) -> None:
         """Record the tokens of a model request, for a day."""
         moment = now()
@@ -82,6 +130,11 @@ class UsageStore(Store):
                 if limit <= 0:
                     return float((at + DAY - moment).total_seconds())
         return 0.0
+
+
+def _cost(price: Sequence[float] | None, prompt: int, completion: int) -> float | None:
+    """Return the cost of tokens with a price per million of each kind."""
+    return None if price is None else round((prompt * price[0] + completion * price[1]) / 1_000_000, 6)
 
 
 def bytes_of(connection: Connection, person_id: int | None) -> int:

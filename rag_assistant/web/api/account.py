@@ -3,16 +3,20 @@
 from typing import Any
 
 from flask import Blueprint, Response, jsonify
+from msgspec import to_builtins
 
 from rag_assistant.accounts.limits import PersonalLimits
-from rag_assistant.records import Ability, Role
+from rag_assistant.records import Ability, ModelUse, Role
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
-from rag_assistant.web.routing import READ_AS_PERSON, services
+from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.routing import ADMIN, READ_AS_PERSON, services, whole_services
 from rag_assistant.web.schemas import LimitsAnswer
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
+
+DAYS, MAX_DAYS = 30, 3650
 
 
 @blueprint.get(
@@ -38,3 +42,15 @@ def limits_data(limits: PersonalLimits, settings: Settings) -> dict[str, Any]:
         "tokens_per_day": (usage.tokens(person_id), settings.max_tokens_per_day_per_person),
     }
     return {name: {"used": used, "limit": limit} for name, (used, limit) in shares.items()}
+
+
+@blueprint.get("/use", policy=ADMIN, params=("days",), answer={"use": list[ModelUse]})
+def use() -> Response:
+    """Return what each person's questions used, by model."""
+    return jsonify(use=[to_builtins(row) for row in rows_of_use()])
+
+
+def rows_of_use() -> list[ModelUse]:
+    """Return everybody's use within the days of the address. Raises InvalidRequest."""
+    days = whole_number("days", DAYS, 1, MAX_DAYS) or DAYS
+    return whole_services().usage.by_person(days, whole_services().settings.current.model_prices)

@@ -1,11 +1,15 @@
 """Account administration: creating, linking, disabling and deleting accounts; and the audit log."""
 
+import csv
+from io import StringIO
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
+from msgspec.structs import astuple
 
-from rag_assistant.records import ROLES, Person, Role
+from rag_assistant.records import ROLES, ModelUse, Person, Role
 from rag_assistant.records.errors import AssistantError, InvalidRequest
+from rag_assistant.web.api.account import rows_of_use
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.forms import to_page
 from rag_assistant.web.identity import actor, proxied
@@ -16,6 +20,7 @@ from rag_assistant.web.routing import PEOPLE, whole_services
 blueprint = Blueprint("people_pages", __name__)
 
 AUDIT_SHOWN = 100
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @blueprint.get("/people", policy=PEOPLE)
@@ -28,6 +33,7 @@ def people(**more: Any) -> str:
         linked_people=whole_services().single_sign_on.identities.people(),
         proxied=proxied(whole_services()),
         roles=ROLES,
+        use=rows_of_use(),
         audit=accounts.log.newest(AUDIT_SHOWN),
         **more,
         **frame(None),
@@ -78,6 +84,18 @@ def delete(person_id: int) -> Response:
     give_to = accounts.people.get(to) if to else None
     whole_services().delete_account(person, actor(), give_to)
     return to_page("people_pages.people")
+
+
+@blueprint.get("/people/use.csv", policy=PEOPLE)
+def use_as_csv() -> Response:
+    """Return everybody's use for a spreadsheet; no name begins a formula there."""
+    table = StringIO()
+    rows = csv.writer(table)
+    rows.writerow(ModelUse.__struct_fields__)
+    for one in rows_of_use():
+        cells = ["" if value is None else str(value) for value in astuple(one)]
+        rows.writerow([f"'{cell}" if cell.startswith(FORMULA) else cell for cell in cells])
+    return Response(table.getvalue(), mimetype="text/csv")
 
 
 def _with_link(person: Person) -> Response:

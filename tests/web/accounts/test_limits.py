@@ -58,13 +58,13 @@ def test_one_persons_answers_at_once_are_bounded(limited: Flask, stub: StubModel
 def test_one_persons_files_have_a_size(limited: Flask) -> None:
     ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
     for letter in "ab":
-        upload(ann, f"{letter} " * 200_000, wait=False)
-    refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 200_000), "c.txt")})
+        upload(ann, f"{letter} " * 20, wait=False)
+    refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 20), "c.txt")})
     assert (refused.status_code, refused.json["error"]["type"]) == (413, "StorageLimitReached")
     assert "a limit of 1 MB" in refused.json["error"]["message"]
     services: Services = limited.extensions["assistant"]
     assert len(services.uploads.names()) == 2
-    upload(ben, "c " * 200_000, wait=False)
+    upload(ben, "c " * 20, wait=False)
 
 
 def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None:
@@ -101,6 +101,44 @@ def test_a_library_that_is_shared_has_no_more_room_than_its_owner(limited: Flask
     assert ann.patch(f"/api/libraries/{library}", json={"everyone": "write"}).status_code == 200
     statuses = []
     for letter in "abc":
-        file = io.BytesIO(f"{letter} ".encode() * 200_000), f"{letter}.txt"
+        file = io.BytesIO(f"{letter} ".encode() * 20), f"{letter}.txt"
         statuses.append(ben.post("/api/documents", data={"file": file, "library_id": library}).status_code)
     assert statuses == [202, 202, 413]
+
+
+def test_an_administrator_sees_what_each_person_used_and_what_it_cost(
+    environment: dict[str, str], stub: StubModel
+) -> None:
+    made = create_app(environment | {"MODEL_PRICES": '{"stub-model": [2e4, 1e5]}'})
+    services: Services = made.extensions["assistant"]
+    services.start()
+    try:
+        add_person(services, "=Ann", "admin")
+        add_person(services, "Ben")
+        ann, ben = client_of(made, "=Ann"), client_of(made, "Ben")
+        stub.default = Reply("Yes.", usage={"prompt_tokens": 40, "completion_tokens": 10})
+        ask(ben)
+        ask(ben)
+        stub.default = Reply("Yes.", usage={"prompt_tokens": 4, "completion_tokens": 1})
+        ask(ann)
+        upload(ben, "x" * 1000, "own.txt")
+        rows = ann.get("/api/use?days=1").json["use"]
+        assert [(row["name"], row["questions"], row["prompt_tokens"], row["cost"]) for row in rows] == [
+            ("Ben", 2, 80, 3.6),
+            ("=Ann", 1, 4, 0.18),
+        ]
+        assert (rows[0]["stored_bytes"], rows[0]["completion_tokens"], rows[0]["model"]) == (
+            1000,
+            20,
+            "stub-model",
+        )
+        assert rows[0]["last_seen"].startswith("20")
+        assert "days is" in ann.get("/api/use?days=0").json["error"]["message"]
+        assert [ben.get(url).status_code for url in ("/api/use", "/people/use.csv")] == [403, 403]
+        page = ann.get("/people", headers=PAGE).text
+        assert "3.60" in page
+        table = ann.get("/people/use.csv").text.splitlines()
+        assert table[1].startswith("Ben,stub-model,2,80,20,3.6,1000,20")
+        assert table[2].startswith("'=Ann,stub-model,1,4,1,")
+    finally:
+        services.close()
