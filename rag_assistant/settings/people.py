@@ -2,8 +2,7 @@
 
 from typing import Annotated
 
-from annotated_types import Len
-from pydantic import NonNegativeFloat, field_validator
+from pydantic import Field, NonNegativeFloat, field_validator
 
 from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Group, Network, Url, at_start, setting
 
@@ -21,7 +20,7 @@ class PeopleSettings(Group):
     """With accounts: maximum answers per person running at once; further questions are refused with 429."""
     max_stored_mb_per_person: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
     """With accounts: maximum size of all files in a person's own libraries, in megabytes."""
-    model_prices: dict[str, Annotated[list[NonNegativeFloat], Len(2, 2)]] = setting(
+    model_prices: dict[str, Annotated[list[NonNegativeFloat], Field(min_length=2, max_length=2)]] = setting(
         {}, allowed='an object such as {"gpt-4o-mini": [0.15, 0.6]}', strict=False
     )
     """What a million tokens of the prompt and of the answer cost, for each model. The table of use adds them up."""

@@ -94,17 +94,15 @@ class UsageStore(Store):
                 {row[0]: row[1] for row in connection.execute(one)}
                 for one in (select(people.c.id, people.c.name), stored.group_by(libraries.c.person_id), seen)
             )
-            return [
-                ModelUse(
-                    names.get(person),
-                    model or QUOTES,
-                    *(questions, prompted, completed),
-                    _cost(prices.get(model), prompted, completed),
-                    int(sizes.get(person, 0)),
-                    seen_at.get(person),
-                )
-                for person, model, questions, prompted, completed in connection.execute(query)
-            ]
+            rows = connection.execute(query).all()
+        return [
+            ModelUse(
+                *(names.get(person), model or QUOTES, questions, sent, written),
+                round((sent * price[0] + written * price[1]) / 1_000_000, 6) if (price := prices.get(model)) else None,
+                *(int(sizes.get(person, 0)), seen_at.get(person)),
+            )
+            for person, model, questions, sent, written in rows
+        ]
 
     def keep_tokens(self, tokens: int, person_id: int | None) -> None:
         """Record the tokens of a model request, for a day."""
@@ -130,11 +128,6 @@ class UsageStore(Store):
                 if limit <= 0:
                     return float((at + DAY - moment).total_seconds())
         return 0.0
-
-
-def _cost(price: Sequence[float] | None, prompt: int, completion: int) -> float | None:
-    """Return the cost of tokens with a price per million of each kind."""
-    return None if price is None else round((prompt * price[0] + completion * price[1]) / 1_000_000, 6)
 
 
 def bytes_of(connection: Connection, person_id: int | None) -> int:

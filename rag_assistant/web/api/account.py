@@ -16,8 +16,6 @@ from rag_assistant.web.schemas import LimitsAnswer
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
-DAYS, MAX_DAYS = 30, 3650
-
 
 @blueprint.get(
     "/account",
@@ -52,5 +50,5 @@ def use() -> Response:
 
 def rows_of_use() -> list[ModelUse]:
     """Return everybody's use within the days of the address. Raises InvalidRequest."""
-    days = whole_number("days", DAYS, 1, MAX_DAYS) or DAYS
+    days = whole_number("days", 30, 1, 3650) or 0
     return whole_services().usage.by_person(days, whole_services().settings.current.model_prices)
