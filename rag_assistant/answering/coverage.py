@@ -109,7 +109,8 @@ def _from_table(draft: Draft, task: Task) -> Draft:
             extras.learn(endpoint, "table query", table is not None)
         computed = table.queried(query) if table else None
     except DecodeError:
-        extras.learn(endpoint, "table query", False)
+        if answer or task.live.call.overdue:  # Who was busy or away may be able to.
+            extras.learn(endpoint, "table query", False)
         return draft
     except QueryTooLarge:
         task.live.note(TOO_LARGE.format(n=MAX_CONDITIONS, n1=MAX_SECONDS))

@@ -174,7 +174,8 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
     record = models.ask_aside(endpoint, request, live.call)
     query = _as_query(record["answer"])
     refused = None if query is None else why_refused(live.turn.question, query, exchanges)
-    if refused != ADDS_NOTHING:  # It may need nothing.
+    # It may need nothing; and who was busy or away may be able to. Who was too slow is not.
+    if refused != ADDS_NOTHING and (record["answer"] or live.call.overdue):
         models.extra_requests.learn(endpoint, "rewriting", query is not None and refused is None)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 

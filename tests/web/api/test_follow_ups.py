@@ -140,6 +140,22 @@ def test_a_model_that_never_rewrites_is_rarely_asked_to(
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_model_that_is_too_busy_to_rewrite_is_asked_again(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.llm.client.RETRY_BACKOFF_SECONDS", ())
+    conversation = ask(client, "What does the lighthouse lamp burn?")["conversation_id"]
+    sent = []
+    for _ in range(5):
+        before = len(stub.requests)
+        stub.replies.append(Reply(status=429))
+        ask(client, "And why?", conversation_id=conversation)
+        stub.replies.clear()
+        sent.append(len(stub.requests) - before)
+    assert sent == [2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
