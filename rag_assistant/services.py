@@ -153,7 +153,10 @@ class Services(Stores):
         self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
         self.page_images = PagePictures(self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)
-        self.sources = Sources(sources, self.library, SourceStore(database), values.sources_interval_seconds)
+        interval = values.sources_interval_seconds
+        self.sources = Sources(
+            sources, self.library, SourceStore(database), interval, lambda: settings.current.maintenance
+        )
         self._writer = AnswerWriter(self.turns, self.answers)
         self._stateless = StatelessWriter(self.turns, self.answers)
         deps = self._connect()

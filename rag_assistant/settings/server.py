@@ -71,7 +71,7 @@ class ServerSettings(Group):
     backups_kept: int = setting(7, ge=1)
     """How many backups stay in backup_folder; older ones are deleted."""
     maintenance: bool = False
-    """Refuse questions and changes of documents with 503, as for an upgrade or a move. What is there can be read."""
+    """Refuse questions and changes of documents with 503, as for an upgrade. Sources wait. Reading works."""
     announcement: str | None = setting(None, allowed="text of up to 300 characters, or null", max_length=300)
     """A line for everybody at the top of each page. null: none."""
     page_language: Literal["auto", "en", "de", "fr", "es", "zh", "ar"] = "auto"

@@ -46,7 +46,7 @@ class Watched:
         self._services = services
         self._source = source
         self.store = SourceStore(services.database)
-        self.sources = Sources([source], services.library, self.store, 300)
+        self.sources = Sources([source], services.library, self.store, 300, lambda: False)
 
     def look(self) -> dict[str, str]:
         """Look through it once, and return the texts of the documents by their names once all are ready."""
@@ -66,6 +66,27 @@ class Watched:
 @pytest.fixture
 def watched(services: Services, folder: Path) -> Watched:
     return Watched(services, Folder(folder))
+
+
+def test_a_source_waits_while_the_server_is_under_maintenance(
+    services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.documents.sources.watch.MAX_POLL_SECONDS", 0.05)
+    answers = iter((True, True, True, False))
+    asked: list[bool] = []
+
+    def rests() -> bool:
+        asked.append(next(answers, False))
+        assert asked[-1] is False or services.documents.page(9) == []
+        return asked[-1]
+
+    sources = Sources([Folder(folder)], services.library, SourceStore(services.database), 300, rests)
+    sources.start()
+    try:
+        until(lambda: len(services.documents.page(9)) == 2)
+        assert asked[:4] == [True, True, True, False]
+    finally:
+        sources.close()
 
 
 def test_changed_is_updated_moved_is_moved_and_gone_is_gone(watched: Watched, folder: Path, services: Services) -> None:

@@ -6,7 +6,7 @@ If several processes work on one database, the one that claims a source scans it
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -37,16 +37,16 @@ class _Seen(Struct, frozen=True):
 
 
 class Sources:
-    """Scans sources in a thread of its own, each once in ``interval_seconds``."""
+    """Scans sources in a thread of its own, each once in some ``seconds`` unless it ``rests``."""
 
     def __init__(
-        self, sources: Sequence[Source], library: Library, store: SourceStore, interval_seconds: float
+        self, sources: Sequence[Source], library: Library, store: SourceStore, seconds: float, rests: Callable[[], bool]
     ) -> None:
         self._sources = sources
         self._library = library
         self._documents = library.documents
         self._store = store
-        self._interval_seconds = interval_seconds
+        self._interval_seconds, self._rests = seconds, rests
         self._seen: dict[str, dict[str, _Seen]] = defaultdict(dict)
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -73,7 +73,7 @@ class Sources:
     def _watch(self) -> None:
         poll_seconds = min(self._interval_seconds, MAX_POLL_SECONDS)
         while not self._closing.is_set():
-            for source in self._sources:
+            for source in () if self._rests() else self._sources:
                 try:
                     if self._store.claim(source.address, self._interval_seconds):
                         self.look_through(source)

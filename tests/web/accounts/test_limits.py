@@ -58,13 +58,13 @@ def test_one_persons_answers_at_once_are_bounded(limited: Flask, stub: StubModel
 def test_one_persons_files_have_a_size(limited: Flask) -> None:
     ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
     for letter in "ab":
-        upload(ann, f"{letter} " * 20, wait=False)
-    refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 20), "c.txt")})
+        upload(ann, f"{letter} " * 200_000, wait=False)
+    refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 200_000), "c.txt")})
     assert (refused.status_code, refused.json["error"]["type"]) == (413, "StorageLimitReached")
     assert "a limit of 1 MB" in refused.json["error"]["message"]
     services: Services = limited.extensions["assistant"]
     assert len(services.uploads.names()) == 2
-    upload(ben, "c " * 20, wait=False)
+    upload(ben, "c " * 200_000, wait=False)
 
 
 def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None:
@@ -101,7 +101,7 @@ def test_a_library_that_is_shared_has_no_more_room_than_its_owner(limited: Flask
     assert ann.patch(f"/api/libraries/{library}", json={"everyone": "write"}).status_code == 200
     statuses = []
     for letter in "abc":
-        file = io.BytesIO(f"{letter} ".encode() * 20), f"{letter}.txt"
+        file = io.BytesIO(f"{letter} ".encode() * 200_000), f"{letter}.txt"
         statuses.append(ben.post("/api/documents", data={"file": file, "library_id": library}).status_code)
     assert statuses == [202, 202, 413]
 

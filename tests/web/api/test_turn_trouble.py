@@ -186,6 +186,7 @@ def test_who_follows_a_turn_whose_thread_does_not_start_is_told(
         followed.append(services.assistant.follow(1))
         raise RuntimeError("can't start new thread")
 
+    until(lambda: "warm-up" not in {thread.name for thread in threading.enumerate()})
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(Overloaded):
         services.assistant.ask(Question("Why?"))
