@@ -19,6 +19,7 @@ from rag_assistant.answering.sending import announce, check_ending, say, show, s
 from rag_assistant.answering.task import Dependencies, Task
 from rag_assistant.answering.tools import DELETES, is_confirmation, with_results, with_thoughts
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
+from rag_assistant.conversations.summary_lines import LEAD_INSTEAD
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
@@ -59,7 +60,7 @@ def answer(
             if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
-            live.model_failed = True
+            live.lead = LEAD_INSTEAD
             _answer(task, conversation, quotes=True)
     except AssistantError as error:
         return deps.writer.fail(live, error)

@@ -30,6 +30,7 @@ from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.answering.writer import unchecked, with_citation_checks
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import title_for
+from rag_assistant.conversations.summary_lines import LEAD_INSTEAD, LEAD_WANTED
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
@@ -108,14 +109,14 @@ class Assistant:
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
         """Answer a failed turn again, by the model or ``quotes``. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
-        return self._begin(partial(self._turns.retry, turn_id), quotes=quotes, model_failed=quotes)
+        return self._begin(partial(self._turns.retry, turn_id), quotes=quotes, lead=LEAD_INSTEAD)
 
     def regenerate(self, turn_id: int, quotes: bool = False) -> Turn:
         """Regenerate the last answer of a conversation, by the model or ``quotes``; the current answer is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
-        return self._begin(partial(self._turns.regenerate, turn_id), quotes=quotes)
+        return self._begin(partial(self._turns.regenerate, turn_id), quotes=quotes, lead=LEAD_WANTED)
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return a turn's events from character ``after`` on; ``None`` is a heartbeat. Raises TurnNotFound at once."""
@@ -295,7 +296,7 @@ class Assistant:
         question: Question | None = None,
         *,
         quotes: bool = False,
-        model_failed: bool = False,
+        lead: str = "",
     ) -> Turn:
         """Accept a turn and start answering it. A ``question`` may be refused first.
 
@@ -309,7 +310,7 @@ class Assistant:
                 if conversation is None:
                     return turn
                 live = LiveTurn(turn)
-                live.place, live.model_failed = place, model_failed
+                live.place, live.lead = place, lead if quotes else ""
                 self._live.enter(turn.id, live)
                 unused.pop_all()
         self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, search_result=search_result))

@@ -90,7 +90,7 @@ class LiveTurn:
         self._log: list[Event] = []
         self.length = 0
         self.failure: AssistantError | None = None
-        self.model_failed = False  # Quotes say so.
+        self.lead = ""  # How quotes begin, unless as usual.
         self._opened = time.monotonic()
         self.first_text_seconds: float | None = None
         self.ended = threading.Event()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.conversations.summary_lines import (
     LEAD,
-    LEAD_INSTEAD,
     LEAD_NEAR,
     NOTHING_FOUND,
     NOTHING_IN_SCOPE,
@@ -137,7 +136,7 @@ def quoted_answer(
     quotes: Sequence[Quote],
     sources: int,
     *,
-    model_failed: bool = False,
+    lead: str = "",
     is_near: bool = False,
     coverage: Coverage | None = None,
 ) -> Iterator[str]:
@@ -150,7 +149,7 @@ def quoted_answer(
         yield NOTHING_TO_QUOTE
         return
     is_near = is_near and not quotes[0].computed
-    yield LEAD_NEAR if is_near else LEAD_INSTEAD if model_failed else LEAD
+    yield LEAD_NEAR if is_near else lead or LEAD
     if coverage is not None and coverage.read < coverage.of:
         yield f"\n\n{PARTIAL.format(n=f'{coverage.read:,}', n1=f'{coverage.of:,}')}"
     for quote in quotes:

@@ -85,11 +85,10 @@ def search_for(
     }
     limit, budget = profile.passages, settings.passages_token_budget
     rewrite = NO_REWRITE
-    extras = deps.models.extra_requests
     if (
         is_rewritten
         and query.leaning >= MIN_LEANING_TO_REWRITE
-        and extras.is_worth_sending(profile.endpoint, "rewriting")
+        and deps.models.extra_requests.is_worth_sending(profile.endpoint, "rewriting")
     ):
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
@@ -128,7 +127,7 @@ def search_for(
     return with_everything(search_result, retriever, searched, profile, budget)
 
 
-def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:
+def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Generator[Part]:
     """Yield an answer with quotes from a request's sources. Raises AnswerStopped."""
     result, count = draft.found, len(draft.sources)
     is_computed = result.computed is not None and result.computed.n <= count
@@ -138,7 +137,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bo
         else retriever.sources.quotes(result.query, draft.sources)
     )
     coverage = None if is_computed else result.coverage
-    pieces = quoted_answer(quotes, count, model_failed=model_failed, is_near=result.near, coverage=coverage)
+    pieces = quoted_answer(quotes, count, lead=lead, is_near=result.near, coverage=coverage)
     for piece in pieces:
         call.refuse_stopped()
         yield piece

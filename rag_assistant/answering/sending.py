@@ -71,7 +71,7 @@ def stream(
     end, unseen = "", 0
     try:
         if endpoint.quotes:
-            parts = quoted(deps.retriever, built.draft, live.call, model_failed=live.model_failed)
+            parts = quoted(deps.retriever, built.draft, live.call, live.lead)
         else:
             parts = deps.models.stream(endpoint, request, live.call)
         with closing(parts):

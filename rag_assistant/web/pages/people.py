@@ -20,7 +20,6 @@ from rag_assistant.web.routing import PEOPLE, whole_services
 blueprint = Blueprint("people_pages", __name__)
 
 AUDIT_SHOWN = 100
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @blueprint.get("/people", policy=PEOPLE)
@@ -94,7 +93,7 @@ def use_as_csv() -> Response:
     rows.writerow(ModelUse.__struct_fields__)
     for one in rows_of_use():
         cells = ["" if value is None else str(value) for value in astuple(one)]
-        rows.writerow([f"'{cell}" if cell.startswith(FORMULA) else cell for cell in cells])
+        rows.writerow([f"'{cell}" if cell[:1] in tuple("=+-@\t\r") else cell for cell in cells])
     return Response(table.getvalue(), mimetype="text/csv")
 
 
