@@ -138,7 +138,7 @@ def test_a_refusal_of_a_tool_server_is_cut() -> None:
         body = {"jsonrpc": "2.0", "id": message.get("id")}
         body |= {"result": about} if message.get("method") == "initialize" else refusal
         content = json.dumps(body).encode()
-        return Shape(JSON + b"Content-Length: %d\r\n\r\n" % len(content) + content)
+        return Shape(JSON + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(content) + content)
 
     with lying_endpoint(answer) as url:
         server = ToolServer("lying", url)
