@@ -352,13 +352,13 @@ class Services(Stores):
             self.files_probe.state()  # The log says what is wrong.
             self.write_probe.state()  # It keeps room on the disk.
             self.load_embedder()
-            if self.role == "worker":
-                return
-            if self.models.connected:
-                self.models.client.warm_up()
-            self.vectors.follow()
-            self.vectors.warm_up()
-            self.keywords.warm_up()
+            if self.role != "worker":
+                if self.models.connected:
+                    self.models.client.warm_up()
+                self.vectors.follow()
+                self.vectors.warm_up()
+                self.keywords.warm_up()
+            self.backups.last_status = self.backups.status()
         except AssistantError as error:  # The server is stopping, or the first question will report it.
             log.info("Warming up failed; the first question loads what is missing: %s", error)
 
@@ -371,6 +371,7 @@ class Services(Stores):
             self.disk.watch()
             if self.membership.leases.is_first_worker:
                 self.backups.run_if_due()
+            self.backups.last_status = self.backups.status()
         except (StorageFailed, OSError) as error:
             log.error("The disk, or whether a backup is due, could not be looked at: %s", error)
 

@@ -85,11 +85,7 @@ def search_for(
     }
     limit, budget = profile.passages, settings.passages_token_budget
     rewrite = NO_REWRITE
-    if (
-        is_rewritten
-        and query.leaning >= MIN_LEANING_TO_REWRITE
-        and deps.models.extra_requests.is_worth_sending(profile.endpoint, "rewriting")
-    ):
+    if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
             passages, support = retriever.find(rewrite.query, limit, library, budget)
@@ -163,6 +159,8 @@ NO_REWRITE = Rewrite(None, None)
 
 def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint) -> Rewrite:
     """Return a turn's question as a model rewrites it; no query if it is late or invalid. Raises AnswerStopped."""
+    if not models.extra_requests.is_worth_sending(endpoint, "rewriting"):
+        return NO_REWRITE
     request = ModelRequest(
         tuple(rewrite_request(live.turn.question, exchanges)),
         max_tokens=MAX_TOKENS,

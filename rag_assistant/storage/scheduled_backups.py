@@ -34,6 +34,7 @@ class ScheduledBackups:
     def __init__(self, data: Callable[[], Kept], settings: Callable[[], Settings]) -> None:
         self._data = data
         self._settings = settings
+        self.last_status = BackupStatus("off")  # For requests, which must not wait for the folder's disk.
         self._has_failed = False
         self._retry_at = 0.0
 

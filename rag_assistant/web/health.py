@@ -107,7 +107,7 @@ def readiness(services: Services) -> dict[str, str]:
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "keywords": keywords_state(services) if database == "ready" else "unknown",
-        "backup": services.backups.status().state,
+        "backup": services.backups.last_status.state,
         "worker": "ready" if services.membership.leases.has_worker else "missing",
         # If PostgreSQL doesn't have pgvector, it is missing.
         "chroma": "off",
@@ -134,7 +134,7 @@ def levels_of(services: Services) -> Levels:
         parts=readiness(services),
         free_bytes=free,
         disk_bytes=total,
-        backup_age_seconds=services.backups.status().age_seconds,
+        backup_age_seconds=services.backups.last_status.age_seconds,
     )
     try:
         now, later = services.library.waiting

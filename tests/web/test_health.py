@@ -15,6 +15,7 @@ from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.storage.database import sqlite_module
 from rag_assistant.storage.failures import FailuresNamed
+from rag_assistant.storage.scheduled_backups import BackupStatus
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, until
@@ -107,6 +108,17 @@ def test_a_database_that_does_not_answer_in_time_is_503(
     assert [thread.name for thread in threading.enumerate()].count("database-probe") == 1
     waiting.set()
     until(lambda: database_state(client) == (200, "ready"))
+
+
+def test_no_request_looks_into_the_backup_folder(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: "warm-up" not in {thread.name for thread in threading.enumerate()})
+    services.backups.last_status = BackupStatus("failed", None, 7.0)
+    monkeypatch.setattr(services.backups, "status", None)  # Its disk may hang.
+    assert client.get("/readyz").json["parts"]["backup"] == "failed"
+    assert "rag_assistant_backup_age_seconds 7.0" in client.get("/metrics").text
+    assert "The last backup failed" in client.get("/", headers={"Accept": "text/html"}).text
 
 
 def look_again(services: Services) -> None:

@@ -141,7 +141,7 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "quotes_notice": not models.connected and "quotes" not in request.cookies.get("dismissed", ""),
         "unreachable": models.known_endpoint().base_url if models.state == "unreachable" else None,
         "database_problem": DATABASE_PROBLEMS.get(whole_services().write_probe.state()),
-        "backup_failed": identity().may_manage and services().backups.status().state == "failed",
+        "backup_failed": identity().may_manage and services().backups.last_status.state == "failed",
         "tokens_used": services().token_limits.percent_used(),
         "low_disk": services().disk.usage() if identity().may_manage and services().disk.is_low else None,
         "embedder_problem": None if embedders.loaded else embedders.problem,
