@@ -16,33 +16,3 @@ from rag_assistant.history.overflow import (
 from rag_assistant.history.receipt import UNANSWERED, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
 from rag_assistant.history.turns import length_of_system_block, repair_messages, split_turns
 from rag_assistant.history.window import keep_last_iterations, trim_history, turns_in_window
-
-__all__ = [
-    "OVERFLOW_CHOICES",
-    "TOKENS_PER_ATTACHMENT",
-    "TURNS_WORTH_READING",
-    "UNANSWERED",
-    "CountTokens",
-    "FittedHistory",
-    "HistoryPolicy",
-    "HistoryStrategy",
-    "HistorySummary",
-    "LeftOut",
-    "LeftOutReason",
-    "OverflowChoice",
-    "analyse_history",
-    "checked_summary",
-    "count_message",
-    "estimate_tokens",
-    "fit_history",
-    "hidden_until",
-    "keep_last_iterations",
-    "left_out",
-    "length_of_system_block",
-    "notice_for",
-    "repair_messages",
-    "split_turns",
-    "trim_history",
-    "turns_in_window",
-    "turns_kept_by_compaction",
-]

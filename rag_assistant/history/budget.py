@@ -6,10 +6,9 @@ from math import ceil
 from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rag_assistant.history.turns import tool_calls_of
-from rag_assistant.history.window import keep_last_iterations
+from rag_assistant.history.window import KeptIterations, keep_last_iterations
 from rag_assistant.records import THOUGHTS, Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 
@@ -110,137 +109,116 @@ def fit_budget(
     out before, so that the notice is sent in any case. Raises QuestionDoesNotFit when instructions and question alone
     are over the budget.
     """
-    budgeted = Budgeted(tuple(turn.messages for turn in past), current, summary)
     costs = [count_messages(turn.messages, count_tokens) for turn in past]
-    always = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0)
-    # Carried from step to step, to avoid counting everything again.
-    excess = always + sum(costs) + count_messages([*current, *summary], count_tokens) - budget
+    excess = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0) - budget
+    excess += sum(costs) + count_messages([*current, *summary], count_tokens)
+    whole = [turn.messages for turn in past]
     if excess <= 0:
-        return budgeted
-    first_loss = 0 if trimmed else fixed.notice
-    budgeted, excess = _with_newest_turns(budgeted, past, costs, excess, first_loss, count_tokens)
-    budgeted, excess = _with_fewer_iterations(budgeted, excess, count_tokens, pending)
-    budgeted, excess = _with_cut_results(budgeted, excess, count_tokens, pending)
-    budgeted, excess = _without_pinned(budgeted, past, excess, first_loss, count_tokens)
-    if excess > 0 and budgeted.summary:
+        return Budgeted(tuple(whole), current, summary)
+    request = _Request([*whole], costs, current, excess, 0 if trimmed else fixed.notice, count_tokens, pending)
+    request.keep_newest_turns(past)
+    fewer = request.drop_iterations()
+    results_cut = request.cut_results()
+    for index, turn in enumerate(past):
+        if request.excess > 0 and turn.held and not turn.waits:
+            request.drop_turn(index)
+    if request.excess > 0 and summary:
         # The model has to be told that nothing replaces those turns now.
-        excess += first_loss if None not in budgeted.past else 0
-        excess -= count_messages(budgeted.summary, count_tokens)
-        budgeted = replace(budgeted, summary=())
-    if excess > 0:
+        request.excess += request.notice - count_messages(summary, count_tokens)
+        summary = ()
+    if request.excess > 0:
         allowed = max(0, budget - fixed.reserved)
-        raise QuestionDoesNotFit(budget + excess - fixed.reserved, allowed, fixed.system)
-    return replace(budgeted, results_shortened=_shortened(past, budgeted.past))
-
-
-def _with_newest_turns(
-    whole: Budgeted,
-    past: Sequence[BudgetTurn],
-    costs: Sequence[int],
-    excess: int,
-    first_loss: int,
-    count_tokens: CountTokens,
-) -> tuple[Budgeted, int]:
-    """Return the newest turns that fit with short results; then restore full results, newest first.
-
-    ``first_loss`` are the tokens of the notice that is sent as soon as a turn goes.
-    """
-    short = [turn.messages if turn.waits else _with_short_results(turn.messages) for turn in past]
-    saved = [cost - count_messages(turn, count_tokens) for cost, turn in zip(costs, short, strict=True)]
-    excess -= sum(saved)
-    fitted: list[Sequence[Message] | None] = list(short)
-    for index, turn in enumerate(past):
-        if excess <= 0:
-            break
-        if not (turn.held or turn.waits):
-            fitted[index] = None
-            excess += first_loss - (costs[index] - saved[index])
-            first_loss = 0
-    for index in reversed(range(len(past))):
-        if fitted[index] is None:
-            continue
-        if excess + saved[index] > 0:
-            break
-        fitted[index] = past[index].messages
-        excess += saved[index]
-    return replace(whole, past=tuple(fitted)), excess
-
-
-def _with_fewer_iterations(
-    budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
-) -> tuple[Budgeted, int]:
-    """Return the running turn without as many of its older iterations as necessary; the last one stays."""
-    max_iterations = keep_last_iterations(budgeted.current, None, pending).iterations_kept
-    if excess <= 0 or max_iterations < 2:
-        return budgeted, excess
-
-    def cost(limit: int) -> int:
-        return count_messages(keep_last_iterations(budgeted.current, limit, pending).messages, count_tokens)
-
-    before = cost(max_iterations)
-    limit = max(1, bisect_right(range(1, max_iterations), before - excess, key=cost))
-    fewer = keep_last_iterations(budgeted.current, limit, pending)
-    fitted = replace(
-        budgeted,
-        current=fewer.messages,
-        iterations_dropped=fewer.iterations_dropped,
-        iteration_messages_dropped=fewer.messages_dropped,
-    )
-    return fitted, excess - (before - cost(limit))
-
-
-def _with_cut_results(
-    budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
-) -> tuple[Budgeted, int]:
-    """Return the running turn with its longest tool results cut and marked; not beside a pending call."""
-    current = list(budgeted.current)
-    results: list[int] = []
-    waits = False
-    for index, message in enumerate(current):
-        calls = tool_calls_of(message)
-        if calls:
-            waits = any(call.get("id") in pending for call in calls)
-        elif message["role"] == "tool" and not waits:
-            results.append(index)
-    cut = 0
-    for index in sorted(results, key=lambda one: -len(text_in(current[one]))):
-        if excess <= 0:
-            break
-        before = count_message(current[index], count_tokens)
-        shorter = _cut(current[index], before - excess, count_tokens)
-        saved = before - count_message(shorter, count_tokens)
-        if saved > 0:
-            current[index] = shorter
-            excess -= saved
-            cut += 1
-    return (replace(budgeted, current=tuple(current), results_cut=cut) if cut else budgeted), excess
-
-
-def _without_pinned(
-    budgeted: Budgeted, past: Sequence[BudgetTurn], excess: int, first_loss: int, count_tokens: CountTokens
-) -> tuple[Budgeted, int]:
-    """Return what is left without as many of the oldest pinned turns as necessary."""
-    fitted = list(budgeted.past)
-    if None in fitted:
-        first_loss = 0
-    for index, turn in enumerate(past):
-        if excess <= 0:
-            break
-        if turn.held and not turn.waits:
-            excess += first_loss - count_messages(fitted[index] or (), count_tokens)
-            first_loss = 0
-            fitted[index] = None
-    return replace(budgeted, past=tuple(fitted)), excess
-
-
-def _shortened(past: Sequence[BudgetTurn], fitted: Sequence[Sequence[Message] | None]) -> int:
-    """Return how many results of the remaining turns became one line."""
-    return sum(
+        raise QuestionDoesNotFit(budget + request.excess - fixed.reserved, allowed, fixed.system)
+    results_shortened = sum(
         before is not after
-        for turn, left in zip(past, fitted, strict=True)
-        if left is not None
-        for before, after in zip(turn.messages, left, strict=True)
+        for turn, left in zip(whole, request.past, strict=True)
+        for before, after in zip(turn, left or turn, strict=True)
     )
+    return Budgeted(
+        tuple(request.past),
+        request.current,
+        summary,
+        results_shortened,
+        fewer.iterations_dropped,
+        fewer.messages_dropped,
+        results_cut,
+    )
+
+
+class _Request(Struct):
+    """A request that is over its budget by ``excess`` tokens, carried along to avoid counting everything again.
+
+    ``costs`` are the tokens of the past turns, ``notice`` those of the notice while none of them is left out.
+    """
+
+    past: list[Sequence[Message] | None]
+    costs: list[int]
+    current: Sequence[Message]
+    excess: int
+    notice: int
+    count_tokens: CountTokens
+    pending: Collection[str]
+
+    def drop_turn(self, index: int) -> None:
+        """Leave out a past turn."""
+        self.excess += self.notice - self.costs[index]
+        self.past[index], self.notice = None, 0
+
+    def keep_newest_turns(self, turns: Sequence[BudgetTurn]) -> None:
+        """Keep the newest turns that fit with short results; then restore full results, newest first."""
+        short = [turn.messages if turn.waits else _with_short_results(turn.messages) for turn in turns]
+        before, self.costs = self.costs, [count_messages(turn, self.count_tokens) for turn in short]
+        self.past = [*short]
+        self.excess -= sum(before) - sum(self.costs)
+        for index, turn in enumerate(turns):
+            if self.excess > 0 and not (turn.held or turn.waits):
+                self.drop_turn(index)
+        for index in (n for n in reversed(range(len(turns))) if self.past[n] is not None):
+            saved = before[index] - self.costs[index]
+            if self.excess + saved > 0:
+                break
+            self.past[index] = turns[index].messages
+            self.excess += saved
+
+    def drop_iterations(self) -> KeptIterations:
+        """Leave out as many of the older iterations of the running turn as necessary; the last one stays."""
+        whole = keep_last_iterations(self.current, None, self.pending)
+        if self.excess <= 0 or whole.iterations_kept < 2:
+            return whole
+
+        def cost(limit: int) -> int:
+            return count_messages(keep_last_iterations(self.current, limit, self.pending).messages, self.count_tokens)
+
+        before = cost(whole.iterations_kept)
+        limit = max(1, bisect_right(range(1, whole.iterations_kept), before - self.excess, key=cost))
+        fewer = keep_last_iterations(self.current, limit, self.pending)
+        self.excess -= before - cost(limit)
+        self.current = fewer.messages
+        return fewer
+
+    def cut_results(self) -> int:
+        """Cut the longest tool results of the running turn, and return how many; not beside a pending call."""
+        current = list(self.current)
+        results: list[int] = []
+        waits = False
+        for index, message in enumerate(current):
+            if calls := tool_calls_of(message):
+                waits = any(call.get("id") in self.pending for call in calls)
+            elif message["role"] == "tool" and not waits:
+                results.append(index)
+        count = 0
+        for index in sorted(results, key=lambda one: -len(text_in(current[one]))):
+            if self.excess <= 0:
+                break
+            before = count_message(current[index], self.count_tokens)
+            shorter = _cut(current[index], before - self.excess, self.count_tokens)
+            saved = before - count_message(shorter, self.count_tokens)
+            if saved > 0:
+                current[index] = shorter
+                self.excess -= saved
+                count += 1
+        self.current = tuple(current)
+        return count
 
 
 def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:

@@ -133,10 +133,13 @@ def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) 
         if any(first <= number <= last for first, last in runs):
             messages[begin:end] = map(_erased, messages[begin:end])
     # An earlier request of the same answer may have recalled more turns than the last one, the only one that lists
-    # them.
-    messages[position:] = [
-        _with_content(one, lambda text: _recalled_without(text, number)) for one in messages[position:]
-    ]
+    # them. If one of the quotations beside a question is from the turn, none stays.
+    quoted = f"(turn {number})\n"
+
+    def unquoted(text: str) -> str:
+        return RECALLED.sub(lambda match: marker(match[0]) if quoted in match[0] else match[0], text, count=1)
+
+    messages[position:] = [_with_content(one, unquoted) for one in messages[position:]]
     return {**request, "messages": messages}
 
 
@@ -195,12 +198,6 @@ def _aside_without(aside: Mapping[str, Any]) -> dict[str, Any]:
         "request": {**aside["request"], "messages": messages},
         "answer": marker(answer) if answer else answer,
     }
-
-
-def _recalled_without(text: str, number: int) -> str:
-    """Return a question without the quotations beside it, if one of them is from the turn."""
-    quoted = f"(turn {number})\n"
-    return RECALLED.sub(lambda match: marker(match[0]) if quoted in match[0] else match[0], text, count=1)
 
 
 def _with_content(message: Message, change: Callable[[str], str]) -> Message:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rag_assistant.history.turns import SplitMessages, is_injected, split_turns, tool_calls_of, uses_tools
+from rag_assistant.history.turns import is_injected, split_turns, tool_calls_of, uses_tools
 from rag_assistant.records import Message
 
 Label = Literal["system", "injected", "injected_before", "completed", "current", "active"]
@@ -52,26 +52,15 @@ def analyse_history(messages: Sequence[Message]) -> HistoryStructure:
     for turn in split.past:
         segments.append(Segment(len(labels), len(labels) + len(turn) - 1, uses_tools(turn)))
         labels += ["injected_before" if is_injected(message) else "completed" for message in turn]
-    labels += [_label_of_current(message) for message in split.current]
-    return HistoryStructure(tuple(labels), tuple(segments), tuple(_open_calls(split)))
-
-
-def _label_of_current(message: Message) -> Label:
-    if is_injected(message):
-        return "injected"
-    return "active" if message["role"] in ("assistant", "tool") else "current"
-
-
-def _open_calls(split: SplitMessages) -> list[str | None]:
     open_calls: list[str | None] = []
     for message in split.current:
-        if message["role"] == "tool":
-            call_id = message.get("tool_call_id") or None
-            if call_id in open_calls:
-                open_calls.remove(call_id)
-        else:
-            open_calls += [call.get("id") or None for call in tool_calls_of(message)]
-    return open_calls
+        is_active = message["role"] in ("assistant", "tool")
+        labels.append("injected" if is_injected(message) else "active" if is_active else "current")
+        open_calls += [call.get("id") or None for call in tool_calls_of(message)]
+        answered = message.get("tool_call_id") or None
+        if message["role"] == "tool" and answered in open_calls:
+            open_calls.remove(answered)
+    return HistoryStructure(tuple(labels), tuple(segments), tuple(open_calls))
 
 
 def choose_turns(used_tools: Sequence[bool], total: int) -> tuple[set[int], str]:
