@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -32,7 +32,7 @@ READ_CONNECTIONS = 8
 CHECKPOINT_ATTEMPTS = 5
 # What synchronous=NORMAL is for SQLite.
 UNFORCED = sa.text("SET LOCAL synchronous_commit = off")
-# Execution options: the person a connection works for, and whether it may change documents.
+# In the info of a database and its connections: the person they work for, and whether they may change documents.
 PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 
 
@@ -50,8 +50,7 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
         self._opened: tuple[int, int] | None = None  # The file that SQLite opened first.
-        self._person: int | None = None
-        self._changes_documents = True
+        self.info: dict[str, Any] = {PERSON: None, CHANGES_DOCUMENTS: True}
         if self.is_sqlite:
             self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
@@ -67,16 +66,17 @@ class Database:
                 json_deserializer=from_json,
             )
         self.reserve = Reserve(self.file.with_name("reserve")) if self.is_sqlite else None
-        self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, self.is_sqlite, self.reserve)
+        self.dialect = self._reader.dialect
+        self._failures_named = FailuresNamed(self.dialect.loaded_dbapi, self.is_sqlite, self.reserve)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
         """Return the same database for one person's rows; without ``changes_documents`` no document can be changed."""
         own = shallow_copy(self)
-        own._person, own._changes_documents = person_id, changes_documents
+        own.info = {PERSON: person_id, CHANGES_DOCUMENTS: changes_documents}
         return own
 
     def _works_for(self, connection: sa.Connection) -> sa.Connection:
-        connection.info.update({PERSON: self._person, CHANGES_DOCUMENTS: self._changes_documents})
+        connection.info.update(self.info)
         return connection
 
     @contextmanager
@@ -249,6 +249,11 @@ class Store:
         with self._database.read() as connection:
             return list(connection.execute(query, params).scalars())
 
+    def _pairs(self, query: sa.Select[Any, Any], params: Mapping[str, Any] | None = None) -> dict[Any, Any]:
+        """Return the second column of each row by the first."""
+        with self._database.read() as connection:
+            return dict(map(tuple, connection.execute(query, params)))
+
     def _commit(self, statement: sa.UpdateBase, *, forced: bool = True) -> int:
         """Run one statement in its own transaction, and return the number of changed rows."""
         with self._database.write(forced=forced) as connection:
@@ -308,15 +313,19 @@ def from_json(stored: str | bytes) -> Any:
         return json.loads(stored)
 
 
-def person_of(connection: sa.Connection) -> int | None:
+# Conditions are for the person for whom a database or one of its connections works.
+Bound: TypeAlias = Database | sa.Connection
+
+
+def person_of(bound: Bound) -> int | None:
     """Return the person a connection works for; with ``None`` it sees every row."""
-    person: int | None = connection.info.get(PERSON)
+    person: int | None = bound.info.get(PERSON)
     return person
 
 
-def changes_documents(connection: sa.Connection) -> bool:
+def changes_documents(bound: Bound) -> bool:
     """Return whether a connection may change documents at all."""
-    return bool(connection.info.get(CHANGES_DOCUMENTS, True))
+    return bool(bound.info.get(CHANGES_DOCUMENTS, True))
 
 
 def _checked_url(url: str) -> sa.URL:

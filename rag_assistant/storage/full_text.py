@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from rag_assistant.storage.database import Bound
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
 
 # Words are counted in at most this many rows.
@@ -78,8 +79,8 @@ class WordIndex:
         words, key = self.columns(connection)
         connection.execute(words.delete().where(key.in_(ids)))
 
-    def columns(self, connection: sa.Connection) -> tuple[sa.TableClause, sa.ColumnElement[Any]]:
-        if connection.dialect.name == "sqlite":
+    def columns(self, bound: Bound) -> tuple[sa.TableClause, sa.ColumnElement[Any]]:
+        if bound.dialect.name == "sqlite":
             return self._fts, self._fts.c.rowid
         return self._full_text, self.key
 
@@ -226,10 +227,10 @@ class WordIndex:
         return connection.execute(sa.text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
 
 
-def holds(connection: sa.Connection, column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
+def holds(bound: Bound, column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
     """Return the condition that a text contains a word, ignoring case."""
     # SQLite's LIKE ignores ASCII case, and lower() would double the time.
-    in_capitals_or_not = column.contains if connection.dialect.name == "sqlite" else column.icontains
+    in_capitals_or_not = column.contains if bound.dialect.name == "sqlite" else column.icontains
     return in_capitals_or_not(word, autoescape=True)
 
 

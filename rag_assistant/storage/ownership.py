@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from rag_assistant.records.errors import LibraryNotFound
 from rag_assistant.settings.package_files import OF_GUIDE
-from rag_assistant.storage.database import changes_documents, person_of
+from rag_assistant.storage.database import Bound, changes_documents, person_of
 from rag_assistant.storage.tables import (
     conversations,
     documents,
@@ -33,12 +33,12 @@ PERSON = sa.bindparam("person", type_=sa.Integer)
 OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)
 
 
-def own_conversations(connection: sa.Connection, *, of_few: bool = False) -> sa.ColumnElement[bool]:
+def own_conversations(bound: Bound, *, of_few: bool = False) -> sa.ColumnElement[bool]:
     """Return the condition that a conversation belongs to the person of a connection.
 
     ``of_few``: the other conditions match fewer rows than the person has, so SQLite should evaluate those first.
     """
-    person = person_of(connection)
+    person = person_of(bound)
     return (
         sa.true()
         if person is None
@@ -46,37 +46,37 @@ def own_conversations(connection: sa.Connection, *, of_few: bool = False) -> sa.
     )
 
 
-def owner_of_new(connection: sa.Connection) -> int | sa.ScalarSelect[int]:
+def owner_of_new(bound: Bound) -> int | sa.ScalarSelect[int]:
     """Return the owner of a new row; of one without a person, as from a command, the first administrator."""
-    return _FIRST_ADMIN if (person := person_of(connection)) is None else person
+    return _FIRST_ADMIN if (person := person_of(bound)) is None else person
 
 
-def key_of(connection: sa.Connection, key: str) -> str:
+def key_of(bound: Bound, key: str) -> str:
     """Return an Idempotency-Key as stored: the same key of two people is two keys."""
-    person = person_of(connection)
+    person = person_of(bound)
     return key if person is None else f"{person} {key}"
 
 
-def readable(connection: sa.Connection, document_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+def readable(bound: Bound, document_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
     """Return the condition that a document is readable by the person of a connection and not in the trash."""
-    person = person_of(connection)
+    person = person_of(bound)
     if person is None:
         return document_id.not_in(sa.select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
-    return document_id.in_(sa.select(documents.c.id).where(in_readable_library(connection)))
+    return document_id.in_(sa.select(documents.c.id).where(in_readable_library(bound)))
 
 
-def in_readable_library(connection: sa.Connection, *, in_trash: bool = False) -> sa.ColumnElement[bool]:
+def in_readable_library(bound: Bound, *, in_trash: bool = False) -> sa.ColumnElement[bool]:
     """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
-    person = person_of(connection)
+    person = person_of(bound)
     deleted_at = documents.c.deleted_at
     where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
     return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
 
 
-def writable(connection: sa.Connection) -> sa.ColumnElement[bool]:
+def writable(bound: Bound) -> sa.ColumnElement[bool]:
     """Return the condition that the person of a connection may change the documents of a document's library."""
-    person = person_of(connection)
-    if not changes_documents(connection):
+    person = person_of(bound)
+    if not changes_documents(bound):
         return sa.false()
     return sa.true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
 
@@ -119,9 +119,9 @@ def projects_of(person: int | sa.ColumnElement[int], access: str | None = None) 
     return _shared_with(projects, project_shares, project_shares.c.project_id, person, access)
 
 
-def readable_project(connection: sa.Connection, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+def readable_project(bound: Bound, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that a project exists and the person of a connection may use it."""
-    person = person_of(connection)
+    person = person_of(bound)
     return project_id.in_(sa.select(projects.c.id) if person is None else projects_of(person))
 
 

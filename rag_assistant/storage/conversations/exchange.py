@@ -27,7 +27,7 @@ from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import IMAGES, as_turns, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database, insert_row, insert_rows, record_of, set_values
+from rag_assistant.storage.database import Database, Store, insert_row, insert_rows, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, now, ratings, summaries, turns
@@ -44,14 +44,14 @@ COPIED = ("created_at", "updated_at", "archived", "overrides", *VIEW_STARTS, "de
 COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "erased_at", "version")
 
 
-class ExchangeStore:
+class ExchangeStore(Store):
     """Reads and inserts whole conversations.
 
     ``owner`` names this installation, ``process`` this process; ``words_of`` is as for TurnStore.
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str], process: str = "") -> None:
-        self._database = database
+        super().__init__(database)
         self._owner = owner
         self.process = process
         self._words_of = words_of
@@ -61,22 +61,18 @@ class ExchangeStore:
         query = select(conversations.c.id, conversations.c.created_at, turns.c.idempotency_key).join_from(
             conversations, turns, and_(turns.c.conversation_id == conversations.c.id, turns.c.number == 1), isouter=True
         )
-        with self._database.read() as connection:
-            prefix = key_of(connection, IMPORTED)
-            own = connection.execute(query.where(own_conversations(connection))).all()
-            return {
-                IMPORTED + key.removeprefix(prefix)
-                if (key or "").startswith(prefix)
-                else f"created:{created_at.isoformat()}": conversation_id
-                for conversation_id, created_at, key in own
-            }
+        prefix = key_of(self._database, IMPORTED)
+        return {
+            IMPORTED + key.removeprefix(prefix)
+            if (key := row["idempotency_key"] or "").startswith(prefix)
+            else f"created:{row['created_at'].isoformat()}": row["id"]
+            for row in self._rows(query.where(own_conversations(self._database)))
+        }
 
     def ids(self) -> list[int]:
         """Return the ids of all conversations with turns, except deleted ones, oldest first."""
-        there = conversations.c.deleted_at.is_(None), conversations.c.turns > 0
-        with self._database.read() as connection:
-            query = select(conversations.c.id).where(*there, own_conversations(connection)).order_by(conversations.c.id)
-            return list(connection.execute(query).scalars())
+        there = conversations.c.deleted_at.is_(None), conversations.c.turns > 0, own_conversations(self._database)
+        return self._values(select(conversations.c.id).where(*there).order_by(conversations.c.id))
 
     def read(self, conversation_id: int) -> WholeConversation:
         """Return a whole conversation, without a turn that is being answered. Raises ConversationNotFound."""

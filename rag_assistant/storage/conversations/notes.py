@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, or_, select, true
+from sqlalchemy import ColumnElement, Connection, or_, select, true
 
 from rag_assistant.records import Conversation, Note
 from rag_assistant.records.archive import ArchivedNote
 from rag_assistant.records.errors import NoteNotFound, TurnErased
 from rag_assistant.storage.conversations.conversations import usable_project
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Store, insert_row, person_of, record_of, set_values
+from rag_assistant.storage.database import Bound, Store, insert_row, person_of, record_of, set_values
 from rag_assistant.storage.ownership import owner_of_new
 from rag_assistant.storage.tables import conversations, notes, now, turns
 
@@ -27,8 +27,7 @@ class NoteStore(Store):
 
     def all(self) -> list[Note]:
         """Return all notes, including superseded ones, newest first."""
-        with self._database.read() as connection:
-            return _read(connection, _NOTES.where(_own(connection)).order_by(notes.c.id.desc()))
+        return self._records(_NOTES.where(_own(self._database)).order_by(notes.c.id.desc()), Note)
 
     def in_force(self, conversation: Conversation) -> list[Note]:
         """Return the notes that apply to a conversation, pinned ones first, then the newest."""
@@ -123,20 +122,16 @@ class NoteStore(Store):
         return count
 
 
-def _own(connection: Connection) -> ColumnElement[bool]:
-    return true() if (person := person_of(connection)) is None else notes.c.person_id == person
+def _own(bound: Bound) -> ColumnElement[bool]:
+    return true() if (person := person_of(bound)) is None else notes.c.person_id == person
 
 
 def _load(connection: Connection, note_id: int) -> Note:
     """Return a note of the person. Raises NoteNotFound."""
-    rows = _read(connection, _NOTES.where(notes.c.id == note_id, _own(connection)))
-    if not rows:
+    row = connection.execute(_NOTES.where(notes.c.id == note_id, _own(connection))).mappings().first()
+    if row is None:
         raise NoteNotFound(note_id)
-    return rows[0]
-
-
-def _read(connection: Connection, query: Select[Any]) -> list[Note]:
-    return [record_of(row, Note) for row in connection.execute(query).mappings()]
+    return record_of(row, Note)
 
 
 def _insert(connection: Connection, values: dict[str, Any]) -> Note:

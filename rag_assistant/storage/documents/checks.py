@@ -42,19 +42,16 @@ class LibraryChecks(Store):
 
     def without_words(self) -> Ids:
         """Return the documents with chunks missing from keyword search."""
-        with self._database.read() as connection:
-            words, key = CHUNK_WORDS.columns(connection)
-            ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
-            indexed = select(key).select_from(words)
-            unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
-            return sorted(connection.execute(unknown.distinct()).scalars())
+        words, key = CHUNK_WORDS.columns(self._database)
+        ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
+        indexed = select(key).select_from(words)
+        unknown = chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready)
+        return self._sorted(select(chunks.c.document_id).where(*unknown))
 
     def stray_words(self) -> Ids:
         """Return the ids of keyword search entries that belong to no chunk."""
-        with self._database.read() as connection:
-            words, key = CHUNK_WORDS.columns(connection)
-            stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
-            return list(connection.execute(stray).scalars())
+        words, key = CHUNK_WORDS.columns(self._database)
+        return self._values(select(key).select_from(words).where(key.not_in(select(chunks.c.id))))
 
     def drop_stray_words(self) -> None:
         """Delete those entries."""

@@ -66,23 +66,21 @@ class KeywordIndex(Store):
 
         PostgreSQL only. With ``within``, only chunks in it.
         """
-        with (within.database if within else self._database).read() as connection:
-            only = within.holds(connection, CHUNK_WORDS.key) if within else None
+        only = within.holds(CHUNK_WORDS.key) if within else None
+        with self._database.read() as connection:
             return CHUNK_WORDS.ranked_words.best(connection, words, limit, only)
 
     def changes_after(self, change: int) -> list[tuple[int, int, int]] | None:
         """Return the changes after one: number, first and last chunk. ``None`` if some are no longer recorded."""
-        with self._database.read() as connection:
-            later = select(word_changes).where(word_changes.c.id > change).order_by(word_changes.c.id)
-            changes = [(n, first, last) for n, first, last in connection.execute(later)]
+        rows = self._rows(select(word_changes).where(word_changes.c.id > change).order_by(word_changes.c.id))
+        changes = [(row["id"], row["first_chunk"], row["last_chunk"]) for row in rows]
         return changes if not changes or changes[0][0] == change + 1 else None
 
     def words_between(self, first: int, last: int, limit: int) -> list[tuple[int, str]]:
         """Return the words of up to ``limit`` chunks with an id from ``first`` to ``last``, by id."""
-        with self._database.read() as connection:
-            words, key = CHUNK_WORDS.columns(connection)
-            query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
-            return [(chunk_id, chunk_words) for chunk_id, chunk_words in connection.execute(query)]
+        words, key = CHUNK_WORDS.columns(self._database)
+        query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
+        return list(self._pairs(query).items())
 
 
 def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
@@ -191,35 +189,28 @@ class ChunkStore(Store):
             .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
             .where(tuple_(chunks.c.document_id, chunks.c.start).in_(places), documents.c.replaces.is_(None))
         )
-        with self._database.read() as connection:
-            is_searched = in_scope(connection, documents.c.id, scope) if scope else in_readable_library(connection)
-            return {(row.document_id, row.start): row.text for row in connection.execute(query.where(is_searched))}
+        own = self._database
+        is_searched = in_scope(own, documents.c.id, scope) if scope else in_readable_library(own)
+        return {(row["document_id"], row["start"]): row["text"] for row in self._rows(query.where(is_searched))}
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by id."""
-        query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
-        with self._database.read() as connection:
-            own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
-            return {row.document_id: row.text for row in connection.execute(query.where(*own))}
+        number = document_texts.c.document_id
+        own = number.in_(document_ids), readable(self._database, number)
+        return self._pairs(select(number, func.substr(document_texts.c.text, 1, chars)).where(*own))
 
     def sections_of(self, document_ids: Collection[int]) -> dict[int, tuple[int, int, int]]:
         """Return all chunks of some documents in order, by id: document, start and end."""
         query = select(chunks.c.id, chunks.c.document_id, chunks.c.start, chunks.c.end)
-        with self._database.read() as connection:
-            own = chunks.c.document_id.in_(document_ids), readable(connection, chunks.c.document_id)
-            rows = connection.execute(query.where(*own).order_by(chunks.c.document_id, chunks.c.start))
-            return {row.id: (row.document_id, row.start, row.end) for row in rows}
+        own = chunks.c.document_id.in_(document_ids), readable(self._database, chunks.c.document_id)
+        rows = self._rows(query.where(*own).order_by(chunks.c.document_id, chunks.c.start))
+        return {row["id"]: (row["document_id"], row["start"], row["end"]) for row in rows}
 
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings at a position in a document's text, ``None`` if there is none."""
-        nearest = (
-            select(chunks.c.section)
-            .where(chunks.c.document_id == document_id, chunks.c.start <= position)
-            .order_by(chunks.c.start.desc())
-            .limit(1)
-        )
-        with self._database.read() as connection:
-            return connection.execute(nearest.where(readable(connection, chunks.c.document_id))).scalar()
+        before = chunks.c.document_id == document_id, chunks.c.start <= position
+        nearest = select(chunks.c.section).where(*before, readable(self._database, chunks.c.document_id))
+        return next(iter(self._values(nearest.order_by(chunks.c.start.desc()).limit(1))), None)
 
     def within(self, scope: Scope) -> ChunksInScope | None:
         """Return the readable chunks of a scope; ``None`` if that is every chunk."""

@@ -166,9 +166,8 @@ class DocumentStore(DocumentProgress):
 
     def ids_by_sha256(self) -> dict[str, int]:
         """Return the ids of all documents by the hash of their content."""
-        with self._database.read() as connection:
-            query = select(documents.c.sha256, documents.c.id).where(readable(connection, documents.c.id))
-            return {row.sha256: row.id for row in connection.execute(query)}
+        own = readable(self._database, documents.c.id)
+        return self._pairs(select(documents.c.sha256, documents.c.id).where(own))
 
     def known_files(self) -> set[str]:
         """Return the names of all uploaded files that belong to a document."""
@@ -249,8 +248,7 @@ class DocumentStore(DocumentProgress):
         """Return id, name, sha256 and file of each document whose file is in a store, including the trash."""
         columns = documents.c.id, documents.c.name, documents.c.sha256, documents.c.file
         query = select(*columns).where(documents.c.owner == store).order_by(documents.c.id)
-        with self._database.read() as connection:
-            return [(row.id, row.name, row.sha256, row.file) for row in connection.execute(query)]
+        return [(row["id"], row["name"], row["sha256"], row["file"]) for row in self._rows(query)]
 
     def note_moved(self, file: str, source: str, target: str) -> None:
         """Record that a file is in another store now."""

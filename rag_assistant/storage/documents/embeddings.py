@@ -113,16 +113,13 @@ class EmbeddingStore(Store):
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, by id."""
-        with self._database.read() as connection:
-            later = _vectors_of(embedder).where(embeddings.c.chunk_id > chunk_id)
-            rows = connection.execute(later.order_by(embeddings.c.chunk_id).limit(limit))
-            return [(row.chunk_id, row.vector) for row in rows]
+        later = _vectors_of(embedder).where(embeddings.c.chunk_id > chunk_id)
+        return list(self._pairs(later.order_by(embeddings.c.chunk_id).limit(limit)).items())
 
     def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
         """Return the embedded chunks of a scope."""
-        with within.database.read() as connection:
-            query = _vectors_of(embedder).where(within.holds(connection, embeddings.c.chunk_id))
-            return [(row.chunk_id, row.vector) for row in connection.execute(query)]
+        query = _vectors_of(embedder).where(within.holds(embeddings.c.chunk_id))
+        return list(self._pairs(query).items())
 
     def embedded_ids(self, embedder: str) -> list[int]:
         """Return the ids of all embedded chunks, smallest first."""

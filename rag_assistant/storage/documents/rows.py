@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, fu
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.storage.database import Store, insert_rows, person_of, record_of, set_values
+from rag_assistant.storage.database import Bound, Store, insert_rows, person_of, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
@@ -252,25 +252,21 @@ class DocumentLists(Store):
 
     def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:
         """Return the number of a person's own documents in each state, and the total size of their files."""
-        counted = select(documents.c.state, func.count(), func.sum(documents.c.size_bytes))
-        with self._database.read() as connection:
-            query = counted.where(*_chosen(connection, tag, sought, guide=False)).group_by(documents.c.state)
-            return {state: (count, int(size)) for state, count, size in connection.execute(query)}
+        counted = select(documents.c.state, func.count().label("count"), func.sum(documents.c.size_bytes).label("size"))
+        query = counted.where(*_chosen(self._database, tag, sought, guide=False)).group_by(documents.c.state)
+        return {row["state"]: (row["count"], int(row["size"])) for row in self._rows(query)}
 
     def names(self, document_ids: Collection[int]) -> dict[int, str]:
         """Return the names of documents by id; deleted ones are left out."""
-        with self._database.read() as connection:
-            named = documents.c.id.in_(document_ids), readable(connection, documents.c.id)
-            rows = connection.execute(select(documents.c.id, documents.c.name).where(*named))
-            return {row.id: row.name for row in rows}
+        named = documents.c.id.in_(document_ids), readable(self._database, documents.c.id)
+        return self._pairs(select(documents.c.id, documents.c.name).where(*named))
 
     def library_names(self, library_ids: Collection[int]) -> dict[int, str]:
         """Return the names of readable libraries by id; deleted ones are left out."""
         query = select(libraries.c.id, libraries.c.name).where(libraries.c.id.in_(library_ids))
-        with self._database.read() as connection:
-            if (person := person_of(connection)) is not None:
-                query = query.where(libraries.c.id.in_(libraries_of(person)))
-            return {row.id: row.name for row in connection.execute(query)}
+        if (person := person_of(self._database)) is not None:
+            query = query.where(libraries.c.id.in_(libraries_of(person)))
+        return self._pairs(query)
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, newest first, and the total number.
@@ -288,28 +284,22 @@ class DocumentLists(Store):
 
     def guide(self) -> list[int]:
         """Return the ids of the guide's pages, which are no documents of a person."""
-        pages = select(documents.c.id).where(~OF_A_PERSON)
-        with self._database.read() as connection:
-            return list(connection.execute(pages.where(readable(connection, documents.c.id))).scalars())
+        return self._values(select(documents.c.id).where(~OF_A_PERSON, readable(self._database, documents.c.id)))
 
     def tags(self) -> dict[str, int]:
         """Return every tag with its number of documents, in alphabetical order."""
-        counted = select(document_tags.c.tag, func.count().label("documents"))
-        with self._database.read() as connection:
-            query = counted.where(readable(connection, document_tags.c.document_id))
-            query = query.group_by(document_tags.c.tag).order_by("tag")
-            return {row.tag: row.documents for row in connection.execute(query)}
+        own = readable(self._database, document_tags.c.document_id)
+        counted = select(document_tags.c.tag, func.count()).where(own).group_by(document_tags.c.tag)
+        return self._pairs(counted.order_by("tag"))
 
 
 def _chosen(
-    connection: Connection, tag: str | None, sought: str, states: Collection[DocumentState] = (), *, guide: bool
+    bound: Bound, tag: str | None, sought: str, states: Collection[DocumentState] = (), *, guide: bool
 ) -> list[ColumnElement[bool]]:
     scope = EVERYTHING if tag is None else Scope(tags=(tag,))
-    conditions = [in_scope(connection, documents.c.id, scope)]
+    conditions = [in_scope(bound, documents.c.id, scope), named_or_tagged(bound, sought)]
     if not guide:
         conditions.append(OF_A_PERSON)
-    if sought:
-        conditions.append(named_or_tagged(connection, sought))
     if states:
         conditions.append(documents.c.state.in_(states))
     return conditions

@@ -5,14 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
 
 from rag_assistant.records import Scope
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Bound, Database
 from rag_assistant.storage.full_text import holds
 from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import chunks, document_tags, documents
@@ -68,9 +67,15 @@ class ChunksInScope:
     @cached_property
     def ids(self) -> IdRanges:
         """Their ids, including those of documents still being read."""
+        # Those of a document are stored in order.
+        own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
+        first_of = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
+        last_of = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
+        query = select(documents.c.id, documents.c.chunks, first_of, last_of)
+        query = query.where(in_scope(self.database, documents.c.id, self._scope))
         with self.database.read() as connection:
             ranges, scattered = [], []
-            for document_id, count, first, last in self._documents(connection):
+            for document_id, count, first, last in connection.execute(query).all():
                 if first is not None and last - first + 1 == count:
                     ranges.append((first, last + 1))
                 elif first is not None:  # Others were stored in between, or the count is wrong.
@@ -80,29 +85,22 @@ class ChunksInScope:
                 ranges += ranges_of(connection.execute(those).scalars().all())
         return IdRanges.of(ranges)
 
-    def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
+    def holds(self, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
         """Return the condition that a chunk is in the scope."""
-        return chunk_id.in_(self._query(connection))
+        return chunk_id.in_(self._query)
 
     def has_more_than(self, count: int, connection: Connection) -> bool:
-        some = self._query(connection).limit(count + 1).subquery()
+        some = self._query.limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
-    def _documents(self, connection: Connection) -> Sequence[Any]:
-        """Return each document's id, number of chunks, first and last chunk, which are stored in order."""
-        own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
-        first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
-        last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
-        query = select(documents.c.id, documents.c.chunks, first, last)
-        return connection.execute(query.where(in_scope(connection, documents.c.id, self._scope))).all()
-
-    def _query(self, connection: Connection) -> Select[int]:
-        return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
+    @property
+    def _query(self) -> Select[int]:
+        return select(chunks.c.id).where(in_scope(self.database, chunks.c.document_id, self._scope))
 
 
-def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
+def in_scope(bound: Bound, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
     """Return the condition that a document is in the scope and readable."""
-    conditions = [readable(connection, document_id)]
+    conditions = [readable(bound, document_id)]
     if scope.document_ids or scope.library_ids:
         in_one = select(documents.c.id).where(documents.c.library_id.in_(scope.library_ids))
         conditions.append(or_(document_id.in_(scope.document_ids), document_id.in_(in_one)))
@@ -112,11 +110,10 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
     return and_(true(), *conditions)
 
 
-def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:
+def named_or_tagged(bound: Bound, sought: str) -> ColumnElement[bool]:
     """Return the condition that each word of a text is in a document's name or one of its tags."""
-    return and_(true(), *(_has(connection, word) for word in unicodedata.normalize("NFC", sought).split()))
-
-
-def _has(connection: Connection, word: str) -> ColumnElement[bool]:
-    tagged = select(document_tags.c.document_id).where(holds(connection, document_tags.c.tag, word))
-    return or_(holds(connection, documents.c.name, word), documents.c.id.in_(tagged))
+    conditions: list[ColumnElement[bool]] = [true()]
+    for word in unicodedata.normalize("NFC", sought).split():
+        tagged = select(document_tags.c.document_id).where(holds(bound, document_tags.c.tag, word))
+        conditions.append(or_(holds(bound, documents.c.name, word), documents.c.id.in_(tagged)))
+    return and_(*conditions)

@@ -139,17 +139,16 @@ class VectorTable(Store):
         ``indexed`` says whether the index can be used; without it, for a small scope, and where it finds too few, all
         vectors are examined.
         """
-        database = within.database if within is not None else self._database
         kind = HalfVector(model.dimension)
         distance = sa.cast(vectors.c.vector, kind).op("<#>", return_type=sa.Float())(
             sa.cast(sa.bindparam("vector"), kind)
         )
         # Exactly as in the condition of the index.
         of_model = vectors.c.embedder == sa.literal_column(quoted(model.key))
-        with database.read() as connection:
+        with self._database.read() as connection:
             query = sa.select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
             if within is not None:
-                query = query.where(within.holds(connection, vectors.c.chunk_id))
+                query = query.where(within.holds(vectors.c.chunk_id))
                 indexed = indexed and within.has_more_than(MAX_EXACT_CHUNKS, connection)
             rows: list[Any] = []
             given = {"vector": as_text(vector)}
