@@ -77,7 +77,8 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
     draft = prepare(task, conversation, quotes, search_result)
     if draft.profile.endpoint.quotes:
         # Earlier turns are only searched where the documents have nothing.
-        text = instead_of_quotes(build(draft, task).draft if draft.found.nothing else draft)
+        draft = build(draft, task).draft if draft.found.nothing else draft
+        text = instead_of_quotes(draft, connected=task.deps.models.connected)
         if text is not None:
             return say(task, text)
     draft = with_coverage(draft, task)

@@ -310,7 +310,7 @@ class Assistant:
                 if conversation is None:
                     return turn
                 live = LiveTurn(turn)
-                live.place, live.lead = place, lead if quotes else ""
+                live.place, live.lead = place, lead if quotes and deps.models.connected else ""
                 self._live.enter(turn.id, live)
                 unused.pop_all()
         self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, search_result=search_result))

@@ -32,6 +32,7 @@ NEEDS_MODEL = (
     "That needs a language model. Without one, I can only quote what your documents say: ask about something that is "
     "in them, or connect a model."
 )
+NEEDS_THE_MODEL = "That needs the language model: quotes only repeat what your documents say."
 SAID_BEFORE = "In turn {} of this conversation, you said:"
 UNCLEAR = "I can't tell what your question refers to."
 WHICH = "Which of these do you mean?"
@@ -45,6 +46,7 @@ PARTIAL = "This rests on {n} of {n1} sections of these documents."
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
 )
+NO_QUOTES = "There is nothing to quote for this question. Add documents that answer it."
 _DATA = tomllib.loads((get_data(str(__package__), "quoting.toml") or b"").decode())
 TASK, THANKS, GREETING, DOCUMENT_LIST, CONVERSATION = (
     re.compile(rf"\W*(?:{'|'.join(_DATA['politely'])})*(?:{'|'.join(_DATA[name])})\W*", re.IGNORECASE)
@@ -86,13 +88,13 @@ def asks_for_conversation(question: str) -> bool:
     return bool(CONVERSATION.fullmatch(question))
 
 
-def instead_of_quotes(draft: Draft) -> str | None:
-    """Return the answer if nothing is quoted, ``None`` if there may be something to quote."""
+def instead_of_quotes(draft: Draft, *, connected: bool = False) -> str | None:
+    """Return the answer if nothing is quoted, ``None`` if there may be something; is a model ``connected``?"""
     if asks_for_conversation(draft.question):
         record = extract(draft.window.turns, MAX_CONVERSATION_TOKENS) if draft.window.turns else ""
         return f"{SAID_SO_FAR}\n{_listed(record.splitlines())}" if record else NOTHING_SAID
     if needs_model(draft.question):
-        return NEEDS_MODEL
+        return NEEDS_THE_MODEL if connected else NEEDS_MODEL
     if is_small_talk(draft.question):
         return WELCOME if THANKS.fullmatch(draft.question) else HELLO
     if names := draft.found.documents:
@@ -109,7 +111,7 @@ def instead_of_quotes(draft: Draft) -> str | None:
         if draft.found.language:
             lead += f" {FOREIGN.format(draft.found.language.capitalize())}"
         return f"{lead} {NEAREST}\n{_listed(nearest)}" if nearest else lead
-    return None if draft.found.sources else NOTHING_TO_QUOTE
+    return None if draft.found.sources else NO_QUOTES if connected else NOTHING_TO_QUOTE
 
 
 def _nothing_found(draft: Draft) -> str:
@@ -142,11 +144,12 @@ def quoted_answer(
 ) -> Iterator[str]:
     """Yield an answer in Markdown, piece by piece.
 
-    ``sources`` is their number: only our own citations count. ``is_near``: the quotes may not answer the question,
-    unless it was computed. ``coverage`` is stated if it isn't complete.
+    ``sources`` is their number: only our own citations count. Beside a connected model there is a ``lead``.
+    ``is_near``: the quotes may not answer the question, unless it was computed. ``coverage`` is stated if it isn't
+    complete.
     """
     if not quotes:
-        yield NOTHING_TO_QUOTE
+        yield NO_QUOTES if lead else NOTHING_TO_QUOTE
         return
     is_near = is_near and not quotes[0].computed
     yield LEAD_NEAR if is_near else lead or LEAD

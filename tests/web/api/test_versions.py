@@ -1,5 +1,6 @@
 """Answers given anew: every earlier one is kept, and any of them can be the turn's answer again."""
 
+import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.writer import unchecked
@@ -53,6 +54,22 @@ def test_quotes_stand_beside_a_models_answer_where_they_are_wanted(client: Flask
     assert "true or false" in client.post(url, json={"quotes": "perhaps"}).json["error"]["message"]
     assert client.post(url, json={"quotes": True}).status_code == 202
     assert services.assistant.wait(turn["turn_id"]).versions == 3
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Summarise the lighthouse.", "That needs the language model: quotes only repeat what your documents say."),
+        (
+            "And the other one?",
+            "There is nothing to quote for this question. Add documents that answer it.",
+        ),
+    ],
+)
+def test_quotes_beside_a_connected_model_do_not_ask_for_one(client: FlaskClient, question: str, said: str) -> None:
+    turn = ask(client, question)
+    assert client.post(f"/api/turns/{turn['turn_id']}/regenerate", json={"quotes": True}).status_code == 202
+    assert client.application.extensions["assistant"].assistant.wait(turn["turn_id"]).answer == said
 
 
 def test_what_is_answered_anew_does_not_see_its_own_earlier_answer(client: FlaskClient, stub: StubModel) -> None:
