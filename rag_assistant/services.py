@@ -13,7 +13,7 @@ from typing import IO
 from msgspec import structs
 
 from rag_assistant.accounts.accounts import Accounts, Actor, Setup
-from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
+from rag_assistant.accounts.limits import ModelLimits, PersonalLimits
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.live import LiveTurns
@@ -130,15 +130,15 @@ class Services(Stores):
         self.reranking = Reranking(engines.open_reranker(values))
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
         self.usage = UsageStore(database)
-        self.token_limits = limits = TokenLimits(lambda: settings.current, self.usage)
+        with engines.extra_for("otlp_endpoint", "otel"):
+            self.observer = open_observer(values.otlp_endpoint)
+        self.model_limits = limits = ModelLimits(lambda: settings.current, self.usage, self.observer.metrics)
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
         self.limits: PersonalLimits | None = None  # One person's; none without sign-in.
         self.local_servers = LocalServers(values.port)
         self.remote_tools = engines.build_remote_tools(values)
-        with engines.extra_for("otlp_endpoint", "otel"):
-            self.observer = open_observer(values.otlp_endpoint)
         self.library = Library(
             self.documents,
             self.chunks,
@@ -175,7 +175,7 @@ class Services(Stores):
         self.files_probe = engines.files_probe(self.uploads.store)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
-            lambda person_id: PersonalLimits(self.usage, person_id, lambda: settings.current, lambda: self.process)
+            lambda person_id: PersonalLimits(limits, person_id, lambda: self.process)
         )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()
@@ -219,7 +219,7 @@ class Services(Stores):
         own, limits = copy(self), self._limits_of(person_id)
         database = self.database.for_person(person_id, changes_documents=changes_documents)
         own.open_stores(database, self.uploads.store.owner)
-        own.limits, own.token_limits = limits, limits.of_models
+        own.limits, own.model_limits = limits, limits.of_models
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
         own.library = self.library.for_person(own.documents, limits.max_bytes)
         own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)

@@ -1,15 +1,19 @@
-"""Limits per person: questions per minute, concurrent answers and requests, bytes; tokens per day, also in total."""
+"""Limits per person: questions per minute, concurrent answers and requests, bytes; tokens and costs, also in total."""
 
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from time import monotonic
 from typing import Literal
 
+from msgspec import Struct
+
 from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed
+from rag_assistant.runtime.telemetry.metrics import Metrics
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.accounts.usage import UsageStore
+from rag_assistant.storage.accounts.usage import DAY, MONTH, UsageStore, Used, cost_of
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +27,7 @@ COUNT_INTERVAL_SECONDS = 60.0
 # the interpreter to everybody else.
 MAX_WORKED_ON, MAX_WAIT_SECONDS = 3, 30.0
 MEGABYTE = 1_000_000
+COST_PERIODS = {"day": DAY, "month": MONTH}
 
 
 class Places:
@@ -53,17 +58,92 @@ class Places:
         return self._work.release
 
 
-class PersonalLimits:
-    """Enforces one person's limits, from the settings; ``process`` returns this one's name among live processes."""
+class Limit(Struct, frozen=True):
+    """How much of ``what`` a person, or all together, may use within a time; ``sentence`` says that it is used up."""
+
+    amount: float
+    person_id: int | None
+    what: Used
+    time: timedelta
+    sentence: str
+
+
+class ModelLimits:
+    """Counts the tokens of models and their cost, and enforces the limits, in total and per person, on new answers."""
 
     def __init__(
-        self, usage: UsageStore, person_id: int, settings: Callable[[], Settings], process: Callable[[], str]
+        self, settings: Callable[[], Settings], usage: UsageStore, metrics: Metrics, person_id: int | None = None
     ) -> None:
-        self.places = Places()
-        self.of_models = TokenLimits(settings, usage, person_id)
+        self.settings = settings
         self.usage = usage
+        self.metrics = metrics
+        self._person_id = person_id
+        self._lock = threading.Lock()
+        # Not stored yet, and when something was.
+        self._tokens, self._cost, self._stored_at = 0, 0.0, monotonic()
+
+    def count(self, model: str, sent: int, cached: int, written: int) -> None:
+        """Count the tokens of a request; without a person or a limit of all, they are stored once a minute."""
+        cost = cost_of(sent, written, self.settings().model_prices.get(model)) or 0.0
+        self.metrics.count_request(model, {"in": sent, "cached": cached, "out": written}, cost)
+        is_unlimited = self._person_id is None and not any(self._limits())
+        with self._lock:
+            self._tokens += sent + written
+            self._cost += cost
+            if is_unlimited and monotonic() - self._stored_at < COUNT_INTERVAL_SECONDS:
+                return
+            tokens, cost = self._tokens, self._cost
+            self._tokens, self._cost, self._stored_at = 0, 0.0, monotonic()
+        try:
+            self.usage.keep_use(tokens, cost, self._person_id)
+        except StorageFailed as error:  # The answer is worth more than its figure.
+            log.warning("The usage of %s tokens could not be recorded: %s", tokens, error)
+
+    def percent_used(self, what: Used) -> int:
+        """Return how much of a limit is used up: of the one that ends sooner; 0 without any."""
+        return max((int(100 * self._used(one) / one.amount) for one in self._limits() if one.what == what), default=0)
+
+    def refuse_beyond(self) -> None:
+        """Raise LimitReached or SharedLimitReached if a limit is used up."""
+        for one in self._limits():
+            if self._used(one) >= one.amount:
+                wait = self.usage.seconds_until_below(one.amount, one.what, one.time, one.person_id)
+                raise (SharedLimitReached if one.person_id is None else LimitReached)(one.sentence, wait)
+
+    def _used(self, one: Limit) -> float:
+        waiting = self._tokens if one.what == "tokens" else self._cost
+        return self.usage.used(one.what, one.time, one.person_id) + waiting
+
+    def _limits(self) -> Iterator[Limit]:
+        """Yield the limits that are set, the person's own first."""
+        values, mine = self.settings(), self._person_id
+        period = values.max_cost_period
+        limits: list[tuple[float | None, int | None, Used, str]] = [
+            (values.max_tokens_per_day_per_person, mine, "tokens", "You have used {n} tokens within a day"),
+            (values.max_cost_per_person, mine, "cost", f"You have used your budget of {{n}} for a {period}"),
+            (
+                values.max_tokens_per_day,
+                None,
+                "tokens",
+                "This server has used {n} tokens within a day, which is its limit",
+            ),
+            (values.max_cost, None, "cost", f"This server has used its budget of {{n}} for a {period}"),
+        ]
+        for amount, person_id, what, sentence in limits[0 if mine else 2 :]:
+            if amount is not None:
+                time = DAY if what == "tokens" else COST_PERIODS[period]
+                yield Limit(amount, person_id, what, time, sentence.format(n=f"{amount:,.12g}"))
+
+
+class PersonalLimits:
+    """Enforces one person's limits beside ``shared`` ones; ``process`` returns this one's name among live processes."""
+
+    def __init__(self, shared: ModelLimits, person_id: int, process: Callable[[], str]) -> None:
+        self.places = Places()
+        self.of_models = ModelLimits(shared.settings, shared.usage, shared.metrics, person_id)
+        self.usage = shared.usage
         self.person_id = person_id
-        self._settings = settings
+        self._settings = shared.settings
         self._process = process
         # Questions no longer being answered, until that is stored.
         self._ended: set[int] = set()
@@ -92,46 +172,3 @@ class PersonalLimits:
         """Return the person's storage limit in bytes."""
         limit = self._settings().max_stored_mb_per_person
         return None if limit is None else limit * MEGABYTE
-
-
-class TokenLimits:
-    """Counts the tokens models use, and enforces the daily limits, in total and per person, on new answers."""
-
-    def __init__(self, settings: Callable[[], Settings], usage: UsageStore, person_id: int | None = None) -> None:
-        self._settings = settings
-        self._usage = usage
-        self._person_id = person_id
-        self._lock = threading.Lock()
-        # Not stored yet, and when something was.
-        self._uncounted, self._counted_at = 0, monotonic()
-
-    def count(self, tokens: int) -> None:
-        """Count the tokens of a request; without a person or a total limit, they are stored once a minute."""
-        is_unlimited = self._person_id is None and self._settings().max_tokens_per_day is None
-        with self._lock:
-            self._uncounted += tokens
-            if is_unlimited and monotonic() - self._counted_at < COUNT_INTERVAL_SECONDS:
-                return
-            tokens, self._uncounted, self._counted_at = self._uncounted, 0, monotonic()
-        try:
-            self._usage.keep_tokens(tokens, self._person_id)
-        except StorageFailed as error:  # The answer is worth more than its figure.
-            log.warning("The usage of %s tokens could not be recorded: %s", tokens, error)
-
-    def percent_used(self) -> int:
-        """Return how much of a daily limit is used up: of the one that ends sooner; 0 without any."""
-        settings = self._settings()
-        mine = settings.max_tokens_per_day_per_person if self._person_id is not None else None
-        limits = ((mine, self._person_id), (settings.max_tokens_per_day, None))
-        return max((100 * self._usage.tokens(person) // limit for limit, person in limits if limit), default=0)
-
-    def refuse_beyond(self) -> None:
-        """Raise LimitReached or SharedLimitReached if a daily limit is used up."""
-        settings = self._settings()
-        mine, all_together = settings.max_tokens_per_day_per_person, settings.max_tokens_per_day
-        if self._person_id is not None and mine is not None and self._usage.tokens(self._person_id) >= mine:
-            what = f"You have used {mine} tokens within a day"
-            raise LimitReached(what, self._usage.seconds_until_below(mine, self._person_id))
-        if all_together is not None and self._usage.tokens(None) + self._uncounted >= all_together:
-            what = f"This server has used {all_together} tokens within a day, which is its limit"
-            raise SharedLimitReached(what, self._usage.seconds_until_below(all_together, None))

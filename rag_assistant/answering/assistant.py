@@ -395,7 +395,5 @@ def note_ending(metrics: Metrics, whole: Step, turn: Turn, live: LiveTurn) -> No
     metrics.turns.labels(turn.status, turn.error_type or "").inc()
     if history.get("turns_dropped") or history.get("endpoint"):
         metrics.trims.labels(history["reason"]).inc()
-    for kind, name in (("in", "prompt_tokens"), ("cached", "cached_tokens"), ("out", "completion_tokens")):
-        metrics.tokens.labels(kind).inc(usage.get(name, 0))
     if live.first_text_seconds is not None:
         metrics.first_text.observe(live.first_text_seconds)

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 IN_QUEUE = "The local model answers one question at a time. Before yours: {n}."
+# Called with the model's name and the tokens of a request: sent, cached of those, and written.
+CountTokens = Callable[[str, int, int, int], None]
 RESTARTING = "The local model ended and is being started again."
 
 
@@ -37,7 +39,7 @@ class LanguageModels:
         self,
         settings: Callable[[], Settings],
         refuse_beyond_limits: Callable[[], None],
-        count_tokens: Callable[[int], None],
+        count_tokens: CountTokens,
         local: LocalModel | None = None,
         calibration: Calibration | None = None,
     ) -> None:
@@ -54,9 +56,7 @@ class LanguageModels:
         self.tool_habits = ToolHabits()
         self.extra_requests = ExtraRequests()
 
-    def for_person(
-        self, refuse_beyond_limits: Callable[[], None], count_tokens: Callable[[int], None]
-    ) -> LanguageModels:
+    def for_person(self, refuse_beyond_limits: Callable[[], None], count_tokens: CountTokens) -> LanguageModels:
         """Return the same models for a person, whose tokens are counted and limited."""
         models = copy(self)
         models.refuse_beyond_limits, models._count_tokens = refuse_beyond_limits, count_tokens
@@ -236,8 +236,13 @@ class LanguageModels:
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Record a successful answer, and count its tokens; estimated if nobody reports them."""
         self._states[endpoint.base_url] = "ready"
-        estimate = estimated_tokens(request) + estimate_tokens(text)
-        self._count_tokens(tokens_told(usage) or round(estimate * self.calibration.ratio(endpoint)))
+        counts = usage or {}
+        sent, written = (counts.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+        if not sent + written:
+            estimates = estimated_tokens(request), estimate_tokens(text)
+            sent, written = (round(estimate * self.calibration.ratio(endpoint)) for estimate in estimates)
+        cached = counts.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+        self._count_tokens(endpoint.model or "", sent, cached, written)
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
@@ -282,9 +287,3 @@ class LanguageModels:
         if last is not None and configured.model in (None, last.model):
             return self.calibration.limited(last)
         return replace(configured, api_key=None)
-
-
-def tokens_told(usage: dict[str, Any] | None) -> int | None:
-    """Return how many tokens an endpoint says a request used, ``None`` if it reports nothing usable."""
-    counts = [(usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
-    return sum(count for count in counts if isinstance(count, int) and count > 0) or None

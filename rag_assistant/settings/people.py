@@ -1,6 +1,6 @@
 """Who may sign in, and how much each person may use."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, field_validator
 
@@ -8,6 +8,7 @@ from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Gro
 
 # An HTTP header name; without underscores, which servers turn into hyphens.
 HEADER_PATTERN = r"^[A-Za-z][A-Za-z0-9-]*$"
+BUDGET = "a number above 0 in the currency of model_prices, or null for no limit"
 HEADER = 'the name of a header, such as "Remote-User", or null'
 
 
@@ -23,7 +24,7 @@ class PeopleSettings(Group):
     model_prices: dict[str, Annotated[list[NonNegativeFloat], Field(min_length=2, max_length=2)]] = setting(
         {}, allowed='an object such as {"gpt-4o-mini": [0.15, 0.6]}', strict=False
     )
-    """What a million tokens of the prompt and of the answer cost, for each model. The table of use adds them up."""
+    """What a million tokens of the prompt and of the answer cost, for each model: for the table of use and budgets."""
     oidc_issuer: Url | None = at_start(None)
     """The issuer of an OpenID Connect provider with which people can sign in, such as
     https://login.example/realms/team. Needs the extra oidc."""
@@ -78,6 +79,12 @@ class PeopleSettings(Group):
     503."""
     max_tokens_per_day_per_person: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
     """With accounts: maximum tokens in 24 hours for one person; further questions are refused with 429."""
+    max_cost: float | None = setting(None, allowed=BUDGET, gt=0)
+    """The budget for models of everybody together, by model_prices; then further questions are refused with 503."""
+    max_cost_per_person: float | None = setting(None, allowed=BUDGET, gt=0)
+    """With accounts: the budget of one person; then further questions are refused with 429."""
+    max_cost_period: Literal["day", "month"] = "month"
+    """What the budgets are for: the last 24 hours, or the last 30 days."""
 
     @field_validator("oidc_scopes")
     @classmethod

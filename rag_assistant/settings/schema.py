@@ -39,7 +39,7 @@ OBJECTS: dict[str, dict[str, str]] = {
     "limits": {
         name.removeprefix("max_"): name
         for name in Settings.model_fields
-        if name.startswith(("max_questions_", "max_running_", "max_stored_", "max_tokens_per_"))
+        if name.startswith(("max_questions_", "max_running_", "max_stored_", "max_tokens_per_", "max_cost"))
     },
     "timeouts": {
         name.replace("_timeout_", "_"): name for name in Settings.model_fields if name.endswith("_timeout_seconds")
@@ -74,6 +74,7 @@ SHARED = (
     *("maintenance", "announcement"),
     *("max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
     *("max_tokens_per_day", "max_tokens_per_day_per_person"),
+    *("max_cost", "max_cost_per_person", "max_cost_period", "model_prices"),
     *("max_stored_mb_per_person", "answer_timeout_seconds", "allowed_hosts", "base_path"),
     *OF_DOCUMENTS,
 )

@@ -165,8 +165,8 @@ class ViewedConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_u
 class ShareOfLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much was used, and the limit; null means no limit."""
 
-    used: int
-    limit: int | None
+    used: int | float
+    limit: int | float | None
 
 
 class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,6 +176,7 @@ class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     running_answers: ShareOfLimit
     stored_bytes: ShareOfLimit
     tokens_per_day: ShareOfLimit
+    cost: ShareOfLimit
 
 
 class ModelTestAnswer(ConnectionCheck, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -160,7 +160,7 @@ def test_time_in_the_local_models_queue_is_no_time_without_text(stub: StubModel)
 
 def models_with(local: Any, **limits: float) -> LanguageModels:
     found = timeouts(**({"connect": 60, "first_token": 60, "token": 60, "answer": 120} | limits))
-    return LanguageModels(lambda: found, lambda: None, lambda _: None, local)
+    return LanguageModels(lambda: found, lambda: None, lambda *_: None, local)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,13 @@ PHRASES = {
         *("{n} of your answers are already being written", "You asked {n} questions within a minute"),
         *("You have used {n} tokens within a day",),
         *("This server has used {n} tokens within a day, which is its limit",),
+        *("You have used your budget of {limit} for a day", "You have used your budget of {limit} for a month"),
+        *(
+            "This server has used its budget of {limit} for a day",
+            "This server has used its budget of {limit} for a month",
+        ),
     ),
+    "records/errors/requests.py": ("{n} days", "{n} hours", "{n} minutes", "{n} seconds"),
     "accounts/accounts.py": (
         *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
         *("created an account ({role})", "created a password link", "set a password through a link", "enabled"),

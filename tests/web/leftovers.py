@@ -20,7 +20,7 @@ KEPT = {
     "audit_log": "who did what, with the names of accounts, and with numbers of everything else",
     "processes": "the servers that run, with their settings",
     "page_settings": "what was last changed on the settings page",
-    "model_tokens": "numbers, for a day",
+    "model_tokens": "numbers, for a month",
     "asked_questions": "moments, for a minute",
     "model_counts": "what an endpoint counts",
     "embedders": "embedding models",

@@ -35,7 +35,8 @@ def test_an_answer_is_counted_with_all_it_took(client: FlaskClient, stub: StubMo
     ask(client, "When does the office close?")
     found = figures(client)
     assert found["turns_total completed "] == 1
-    assert (found["tokens_total in"], found["tokens_total cached"], found["tokens_total out"]) == (40, 16, 4)
+    assert [found[f"tokens_total {kind} stub-model"] for kind in ("in", "cached", "out")] == [40, 16, 4]
+    assert (found["model_requests_total stub-model"], found["model_cost_total stub-model"]) == (1, 0)
     assert found["first_text_seconds_count"] == 1
     for step in ("turn", "search", "keywords", "vectors", "passages", "fit", "model"):
         assert found[f"step_seconds_count {step}"] >= 1, step
@@ -73,7 +74,6 @@ def test_no_text_and_no_id_is_in_the_figures(client: FlaskClient, stub: StubMode
     client.get("/canary", headers={"X-Request-Id": "canary-id"})
     text = client.get("/metrics").text
     assert "canary" not in text
-    assert "stub-model" not in text
     assert f'"{answer["turn_id"]}"' not in text
 
 

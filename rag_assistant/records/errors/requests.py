@@ -87,7 +87,7 @@ class StorageLimitReached(BodyTooLarge):
 
 def _in_words(seconds: float) -> str:
     """Return a duration in words, rounded up."""
-    for size, name in ((3600, "hours"), (60, "minutes")):
+    for size, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds > 2 * size:
             return f"{ceil(seconds / size)} {name}"
     return f"{max(1, round(seconds))} seconds"

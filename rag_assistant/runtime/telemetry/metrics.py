@@ -1,7 +1,8 @@
 """All metrics of /metrics, by name.
 
 The only place that names one; a test compares the dashboard with it. The observer measures the steps of answers for the
-metrics, and for traces if they are switched on. Labels have few, fixed values: never anybody's text, name or id.
+metrics, and for traces if they are switched on. Labels have few values, of which only models' names aren't fixed: never
+anybody's text, name or id.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def open_observer(otlp_endpoint: str | None) -> Observer:
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "rag_assistant_"
+MAX_MODELS = 20
 # From a search of a millisecond to a model that reasons for minutes.
 STEP_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 FIRST_TEXT_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
@@ -98,13 +100,26 @@ class Metrics:
 
         self.turns = counter("turns", "Turns that ended, by how, and by the type of the error.", "ending", "error")
         self.trims = counter("trims", "Answers for which the history was trimmed, by reason.", "reason")
-        self.tokens = counter("tokens", "Tokens as providers count them: in, cached (of those in) and out.", "kind")
+        self._requests = counter("model_requests", "Requests that a model answered, by model.", "model")
+        self._tokens = counter("tokens", "Tokens by model and kind: in, cached (of those in) and out.", "model", "kind")
+        self._cost = counter("model_cost", "What they cost by model_prices.", "model")
+        self._models: set[str] = set()
         self.first_text = histogram(
             "first_text_seconds", "From the question to the first text of its answer.", FIRST_TEXT_BUCKETS
         )
         self.steps = histogram("step_seconds", "Time of the steps of an answer, by step.", STEP_BUCKETS, "step")
         self.refusals = counter("refusals", "Requests that were answered with an error, by its type.", "error")
         ProcessCollector(registry=self._registry)
+
+    def count_request(self, model: str, tokens: Mapping[str, int], cost: float) -> None:
+        """Count a request to a model and its tokens by kind; after ``MAX_MODELS`` of them the others are "other"."""
+        if len(self._models) < MAX_MODELS:
+            self._models.add(model)
+        label = model if model in self._models else "other"
+        self._requests.labels(label).inc()
+        self._cost.labels(label).inc(cost)
+        for kind, count in tokens.items():
+            self._tokens.labels(label, kind).inc(count)
 
     def exposition(self, levels: Levels) -> bytes:
         """Return all metrics in Prometheus' format."""

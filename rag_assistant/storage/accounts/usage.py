@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from msgspec.structs import asdict
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, union_all, update
@@ -24,8 +25,9 @@ from rag_assistant.storage.tables import (
     turns,
 )
 
-MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+MINUTE, DAY, MONTH = timedelta(minutes=1), timedelta(days=1), timedelta(days=30)
 RETRY_RUNNING_SECONDS = 5.0
+Used = Literal["tokens", "cost"]
 
 
 class UsageStore(Store):
@@ -98,36 +100,49 @@ class UsageStore(Store):
         return [
             ModelUse(
                 *(names.get(person), model or QUOTES, questions, sent, written),
-                round((sent * price[0] + written * price[1]) / 1_000_000, 6) if (price := prices.get(model)) else None,
+                None if (cost := cost_of(sent, written, prices.get(model))) is None else round(cost, 6),
                 *(int(sizes.get(person, 0)), seen_at.get(person)),
             )
             for person, model, questions, sent, written in rows
         ]
 
-    def keep_tokens(self, tokens: int, person_id: int | None) -> None:
-        """Record the tokens of a model request, for a day."""
+    def keep_use(self, tokens: int, cost: float, person_id: int | None) -> None:
+        """Add the tokens of models and their cost to those of this hour: of the person, and of all together."""
         moment = now()
-        row = {"at": moment, "tokens": tokens, "person_id": person_id}
+        hour = moment.replace(minute=0, second=0, microsecond=0)
+        row = model_tokens.c
+        more = {"tokens": row.tokens + tokens, "cost": row.cost + cost}
         with self._database.write(forced=False) as connection:
-            connection.execute(delete(model_tokens).where(not_(_within(model_tokens.c.at, DAY, moment))))
-            connection.execute(insert(model_tokens).values(row))
+            lock(connection, "use of models")
+            for person in {person_id, None}:
+                this_hour = update(model_tokens).where(row.person_id == person, row.at == hour)
+                if not connection.execute(this_hour.values(more)).rowcount:
+                    connection.execute(delete(model_tokens).where(not_(_within(row.at, MONTH, moment))))
+                    values = {"person_id": person, "at": hour, "tokens": tokens, "cost": cost}
+                    connection.execute(insert(model_tokens).values(values))
 
-    def tokens(self, person_id: int | None) -> int:
-        """Return how many tokens were used within the last day."""
-        query = select(func.coalesce(func.sum(model_tokens.c.tokens), 0)).where(*_of_a_day(person_id, now()))
-        return int(self._values(query)[0])
+    def used(self, what: Used, time: timedelta, person_id: int | None) -> float:
+        """Return how much was used within the time."""
+        query = select(func.coalesce(func.sum(model_tokens.c[what]), 0)).where(*_used(time, person_id, now()))
+        used: float = self._values(query)[0]
+        return used
 
-    def seconds_until_below(self, limit: int, person_id: int | None) -> float:
-        """Return how many seconds until usage within a day falls below ``limit``; 0 if it is below already."""
-        moment = now()
-        query = select(model_tokens.c.at, model_tokens.c.tokens).where(*_of_a_day(person_id, moment))
+    def seconds_until_below(self, limit: float, what: Used, time: timedelta, person_id: int | None) -> float:
+        """Return how many seconds until usage within the time falls below ``limit``; 0 if it is below already."""
+        moment, at = now(), model_tokens.c.at
+        query = select(at, model_tokens.c[what]).where(*_used(time, person_id, moment)).order_by(at.desc())
         with self._database.read() as connection:
-            # Newest first: the entry that reaches the limit has to become a day old.
-            for at, tokens in connection.execute(query.order_by(model_tokens.c.at.desc(), model_tokens.c.id.desc())):
-                limit -= tokens
+            # Newest first: the hour that reaches the limit has to become that old.
+            for hour, used in connection.execute(query):
+                limit -= used
                 if limit <= 0:
-                    return float((at + DAY - moment).total_seconds())
+                    return float((hour + time - moment).total_seconds())
         return 0.0
+
+
+def cost_of(prompt_tokens: int, completion_tokens: int, prices: Sequence[float] | None) -> float | None:
+    """Return what tokens cost at the prices of a million, ``None`` without prices."""
+    return None if prices is None else (prompt_tokens * prices[0] + completion_tokens * prices[1]) / 1_000_000
 
 
 def bytes_of(connection: Connection, person_id: int | None) -> int:
@@ -149,9 +164,8 @@ def _asked(connection: Connection, person_id: int, moment: datetime) -> list[dat
     return list(connection.execute(select(at).where(*mine).order_by(at.desc())).scalars())
 
 
-def _of_a_day(person_id: int | None, moment: datetime) -> list[ColumnElement[bool]]:
-    own = [] if person_id is None else [model_tokens.c.person_id == person_id]
-    return [_within(model_tokens.c.at, DAY, moment), *own]
+def _used(time: timedelta, person_id: int | None, moment: datetime) -> tuple[ColumnElement[bool], ...]:
+    return model_tokens.c.person_id == person_id, _within(model_tokens.c.at, time, moment)
 
 
 def _within(at: ColumnElement[datetime], time: timedelta, moment: datetime) -> ColumnElement[bool]:

@@ -11,6 +11,8 @@ people = table_of_ids(
     Column("name_key", String, nullable=False, unique=True),
     Column("role", String, nullable=False),
     Column("password_hash", String),
+    # Where links for choosing a password are sent.
+    Column("email", String),
     Column("created_at", UtcTime, nullable=False),
     Column("disabled_at", UtcTime),
 )
@@ -75,13 +77,14 @@ audit_log = table_of_ids(
     Column("address", String),
 )
 
-# Tokens used within the last day, per person; without a person where there are no accounts, or by a command.
+# Tokens of models and their cost by the hour, for a month: of each person and, without one, of all together.
 model_tokens = table_of_ids(
     "model_tokens",
     Column("person_id", Integer),
     Column("at", UtcTime, nullable=False),
     Column("tokens", Integer, nullable=False),
-    Index("ix_model_tokens_at", "at", "person_id", "tokens"),
+    Column("cost", Float, nullable=False, server_default="0"),
+    Index("ix_model_tokens_person", "person_id", "at"),
 )
 
 # Questions accepted within the last minute, or being answered by a process (``owner``).

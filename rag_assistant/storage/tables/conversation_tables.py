@@ -106,6 +106,7 @@ turns = table_of_ids(
     # The turn it was copied from, in a branch; in a branch of a branch, the original.
     sa.Column("origin_id", sa.Integer),
     partial_index("ix_turns_origin", "origin_id", where="origin_id IS NOT NULL"),
+    sa.Index("ix_turns_created_at", "created_at"),
     sa.UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without the others, and how much there is to see.
     partial_index("ix_turns_visible", "conversation_id", "number", "message_count", where="visible"),

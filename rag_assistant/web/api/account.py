@@ -5,10 +5,11 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 from msgspec import to_builtins
 
-from rag_assistant.accounts.limits import PersonalLimits
+from rag_assistant.accounts.limits import COST_PERIODS, PersonalLimits
 from rag_assistant.records import Ability, ModelUse, Role
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts.usage import DAY
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ADMIN, READ_AS_PERSON, services, whole_services
@@ -33,11 +34,13 @@ def account() -> Response:
 
 def limits_data(limits: PersonalLimits, settings: Settings) -> dict[str, Any]:
     usage, person_id = limits.usage, limits.person_id
+    period = COST_PERIODS[settings.max_cost_period]
     shares = {
         "questions_per_minute": (usage.recent_questions(person_id), settings.max_questions_per_minute),
         "running_answers": (usage.running(person_id), settings.max_running_answers_per_person),
         "stored_bytes": (usage.stored_bytes(person_id), limits.max_bytes()),
-        "tokens_per_day": (usage.tokens(person_id), settings.max_tokens_per_day_per_person),
+        "tokens_per_day": (usage.used("tokens", DAY, person_id), settings.max_tokens_per_day_per_person),
+        "cost": (round(usage.used("cost", period, person_id), 6), settings.max_cost_per_person),
     }
     return {name: {"used": used, "limit": limit} for name, (used, limit) in shares.items()}
 

@@ -25,7 +25,7 @@ def used(metrics: Metrics) -> None:
     """Use every figure, so that it is shown."""
     metrics.turns.labels("completed", "").inc()
     metrics.trims.labels("turn_limit").inc()
-    metrics.tokens.labels("in").inc(7)
+    metrics.count_request("model", {"in": 7}, 0.5)
     metrics.steps.labels("search").observe(0.1)
     metrics.refusals.labels("NotFound").inc()
 
@@ -38,6 +38,18 @@ def test_two_applications_count_apart() -> None:
     one.refusals.labels("NotFound").inc()
     assert samples(one)["rag_assistant_refusals_total"] == {("NotFound",): 1}
     assert "rag_assistant_refusals_total" not in samples(other)
+
+
+def test_models_beyond_the_first_twenty_share_one_label() -> None:
+    metrics = Metrics()
+    for n in range(30):
+        metrics.count_request(f"model-{n}", {"in": 1, "out": 2}, 0.5)
+    metrics.count_request("model-0", {"in": 1, "out": 2}, 0.5)
+    found = samples(metrics)
+    requests = found["rag_assistant_model_requests_total"]
+    assert (len(requests), requests[("model-0",)], requests[("other",)]) == (21, 2, 10)
+    assert found["rag_assistant_model_cost_total"][("other",)] == 5
+    assert len(found["rag_assistant_tokens_total"]) == 42
 
 
 def test_how_things_stand_is_shown_beside_what_was_counted() -> None:
