@@ -106,9 +106,9 @@ class LiveTurn:
         if sentence not in self.turn.notes:
             self.turn = replace(self.turn, notes=(*self.turn.notes, sentence))
 
-    def tell(self, what: str, sentence: str) -> None:
-        """Show what the answer is waiting for."""
-        state = Event("state", {"state": what, "message": sentence} | _ids(self.turn))
+    def tell(self, what: str, sentence: str, **figures: int) -> None:
+        """Show what the answer is waiting for, and how far that is."""
+        state = Event("state", {"state": what, "message": sentence} | figures | _ids(self.turn))
         with self._changed:
             self._state = state
             self._show(state)

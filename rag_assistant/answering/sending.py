@@ -14,6 +14,7 @@ from rag_assistant.answering.request import BuiltRequest, shown_with
 from rag_assistant.answering.search import quoted
 from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying
+from rag_assistant.llm.reader import PromptProgress
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, text_in
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
@@ -32,6 +33,7 @@ ENDINGS = {
 }
 MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_answer_tokens, or ask for the rest."
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
+READING_PROMPT = "The model has read {n} of {n1} tokens."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
 REPEATED = "The model repeated itself without end, so its answer was ended."
@@ -78,6 +80,9 @@ def stream(
             for part in parts:
                 if isinstance(part, Retrying):
                     live.tell("waiting", part.why)
+                elif isinstance(part, PromptProgress):
+                    sentence = READING_PROMPT.format(n=f"{part.read:,}", n1=f"{part.total:,}")
+                    live.tell("reading_request", sentence, read_tokens=part.read, request_tokens=part.total)
                 elif isinstance(part, ModelReply):
                     reply = part
                 else:

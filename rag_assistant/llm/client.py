@@ -21,7 +21,7 @@ from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS, is_count, is_name
-from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.llm.reader import AnswerReader, PromptProgress
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
 from rag_assistant.records import ModelReply, ModelRequest, errors
@@ -41,7 +41,8 @@ MAX_TIMEOUT_SECONDS = 10.0
 LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
 # How Ollama, llama.cpp and LM Studio list their models.
-OWNERS = ("library", "llamacpp", "organization_owner")
+LLAMA_CPP = "llamacpp"
+OWNERS = ("library", LLAMA_CPP, "organization_owner")
 # Field names in lists of models (vLLM, OpenRouter, Groq, ...).
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
@@ -53,7 +54,7 @@ class Retrying(Struct, frozen=True):
 
 
 # What a request yields: pieces of text, then the reply; before the first text perhaps why it takes long.
-Part = str | Retrying | ModelReply
+Part = str | Retrying | PromptProgress | ModelReply
 
 
 class ModelClient:
@@ -66,7 +67,8 @@ class ModelClient:
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
-        self._own_servers: set[str] = set()
+        # By base URL, who owns the listed models: what kind of server it is.
+        self._owners: dict[str, list[Any]] = {}
         # Models seen closing a thought they hadn't opened.
         self._thinkers: set[tuple[str, str | None]] = set()
 
@@ -96,7 +98,7 @@ class ModelClient:
         while True:
             try:
                 for part in self._attempt(endpoint, request, call):
-                    has_text = True
+                    has_text = has_text or isinstance(part, str)
                     yield part
                 return
             except (errors.ContextTooLong, errors.AnswerTooLong):
@@ -154,7 +156,8 @@ class ModelClient:
         Some know it only once the model has answered. Only a private address is asked, and what lists its models as
         they do.
         """
-        if not (endpoint.base_url in self._own_servers or _is_private(endpoint.base_url)):
+        owners = self._owners.get(endpoint.base_url, ())
+        if not (any(owner in OWNERS for owner in owners) or _is_private(endpoint.base_url)):
             return None
         from rag_assistant.llm.sdk import timeouts
 
@@ -193,12 +196,13 @@ class ModelClient:
                 listed = {name: limit_in_list(model) for model in models if is_name(name := model["id"])}
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise errors.ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
-        if any(model.get("owned_by") in OWNERS for model in models):
-            self._own_servers.add(endpoint.base_url)
+        self._owners[endpoint.base_url] = [model.get("owned_by") for model in models]
         self._limits |= {(endpoint.base_url, name): limit for name, limit in listed.items()}
         return list(listed)
 
-    def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
+    def _attempt(
+        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall
+    ) -> Iterator[str | PromptProgress | ModelReply]:
         from openai import APIConnectionError
 
         from rag_assistant.llm.sdk import ANSWER, timeouts
@@ -207,6 +211,8 @@ class ModelClient:
         thinks_at_once = endpoint.key in self._thinkers or bool(OPENED_IN_PROMPT.search(endpoint.model or ""))
         reader = AnswerReader(endpoint.api_key, thinks_at_once=thinks_at_once)
         body = _request_body(endpoint, request)
+        if endpoint.local or LLAMA_CPP in self._owners.get(endpoint.base_url, ()):
+            body["return_progress"] = True
         call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
         options = {"headers": headers, "timeout": timeouts(settings.connect_timeout_seconds)}
@@ -223,10 +229,14 @@ class ModelClient:
                 answer.response.read()
                 texts = iter([reader.whole_answer(answer.response.text)])
             try:
-                for text in filter(None, texts):
-                    call.wait_for(None)  # The consumer of the text may take its time.
-                    yield text
-                    call.wait_for(settings.token_timeout_seconds, "no more text arrived")
+                for text in texts:
+                    if progress := reader.new_progress():  # It is alive.
+                        call.wait_for(settings.first_token_timeout_seconds, "no text arrived")
+                        yield progress
+                    if text:
+                        call.wait_for(None)  # The consumer of the text may take its time.
+                        yield text
+                        call.wait_for(settings.token_timeout_seconds, "no more text arrived")
             except APIConnectionError as error:
                 # Many mark the last token as the last one, and some send nothing more.
                 if not isinstance(broken := error.__cause__, StreamBrokenOff):

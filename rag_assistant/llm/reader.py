@@ -4,8 +4,10 @@ import json
 from itertools import chain
 from typing import Any
 
+from msgspec import Struct
+
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
-from rag_assistant.llm.prompt_counts import is_name, reported_usage
+from rag_assistant.llm.prompt_counts import is_count, is_name, reported_usage
 from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector, thoughts_in
@@ -18,6 +20,13 @@ MAX_START_CHARS = 1000
 # Twice what current models write at most (128,000 tokens); one that writes more won't stop.
 MAX_ANSWER_CHARS = 1_000_000
 SAME_REASONS = {"model_length": "length", "max_tokens": "length"}  # As Mistral and Anthropic call it.
+
+
+class PromptProgress(Struct, frozen=True):
+    """How many tokens of a request the model has read, of how many."""
+
+    read: int
+    total: int
 
 
 class AnswerReader:
@@ -33,6 +42,13 @@ class AnswerReader:
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
         self._carried: dict[str, list[Any]] = {}
+        self._progress = self._last_progress = PromptProgress(-1, 0)
+
+    def new_progress(self) -> PromptProgress | None:
+        """Return how much of the request was read, if more was since this was last called."""
+        is_new = self._last_progress.read < self._progress.read
+        self._last_progress = self._progress
+        return self._progress if is_new else None
 
     def reply(self) -> ModelReply:
         calls = self.tool_calls.calls()
@@ -66,6 +82,7 @@ class AnswerReader:
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
         self.usage = reported_usage(chunk, choice) or self.usage
+        self._read_progress(chunk.get("prompt_progress"))
         if is_name(reason := choice.get("finish_reason") or choice.get("finishReason")):
             self.finish_reason = SAME_REASONS.get(reason.lower(), reason.lower())
         delta = choice.get("delta") or choice.get("message") or {}
@@ -87,6 +104,12 @@ class AnswerReader:
     def rest(self) -> str:
         """Return the text that was held back until the end."""
         return self.thoughts.feed(storable(self._half)) + self.thoughts.rest()
+
+    def _read_progress(self, figures: Any) -> None:
+        """Read llama.cpp's ``prompt_progress`` (its server's README)."""
+        read, total = (figures.get(name) if isinstance(figures, dict) else None for name in ("processed", "total"))
+        if is_count(read) and is_count(total) and self._progress.read < read <= total:
+            self._progress = PromptProgress(read, total)
 
     def _take_all(self, delta: dict[str, Any]) -> str:
         """Read everything in a delta, such as tool calls, and return the text. Raises AnswerTooLong."""

@@ -57,6 +57,8 @@ class StateEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     state: str
     message: str
+    read_tokens: int | UnsetType = UNSET
+    request_tokens: int | UnsetType = UNSET
     conversation_id: int
     turn_id: int
     turn: int

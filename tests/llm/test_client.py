@@ -9,7 +9,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -20,7 +22,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient, Part, Retrying, collect
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import reason_given
-from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.llm.reader import AnswerReader, PromptProgress
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import (
     AnswerInterrupted,
@@ -238,6 +240,38 @@ def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClien
     waits = [part.why for part in parts if isinstance(part, Retrying)]
     assert len(waits) == 2
     assert "failed (500)" in waits[0]
+
+
+def test_what_llama_cpp_has_read_of_a_request_is_told_and_keeps_it_waited_for(stub: StubModel) -> None:
+    stub.models[0]["owned_by"] = "llamacpp"
+    told = [{"total": 900, "cache": 0, "processed": read} for read in (0, 256, 512, 900)]
+    stub.default = Reply(progress=told, pieces=["An answer."], seconds_between=0.5)
+    with closing(ModelClient(lambda: timeouts(connect=0.1, first_token=1.4, token=60, answer=60))) as client:
+        parts = list(client.stream(client.named(Endpoint(stub.url, None, None), ModelCall()), REQUEST, ModelCall()))
+    assert parts[:-1] == [*(PromptProgress(read, 900) for read in (0, 256, 512, 900)), "An answer."]
+    assert stub.requests[0].body["return_progress"] is True
+
+
+def test_only_what_has_been_read_since_keeps_a_request_waited_for(stub: StubModel) -> None:
+    stub.default = Reply(progress=[{"total": 900, "processed": 256}] * 9, seconds_between=0.5)
+    with closing(ModelClient(lambda: timeouts(connect=0.1, first_token=0.9, token=60, answer=60))) as client:
+        parts = client.stream(endpoint(stub), REQUEST, ModelCall(), may_retry=False)
+        assert next(parts) == PromptProgress(256, 900)
+        with pytest.raises(ModelTimedOut, match="no text arrived"):
+            next(parts)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *(None, [], "256", {}, {"total": 9}, {"total": 9, "processed": 10}, {"total": 9, "processed": -2}),
+        *({"total": "9", "processed": 1}, {"total": 9, "processed": True}, {"total": 9.5, "processed": 1.5}),
+    ],
+)
+def test_what_cannot_be_how_much_was_read_is_ignored(client: ModelClient, stub: StubModel, told: Any) -> None:
+    stub.default = Reply(progress=[told])
+    assert answer(client, stub) == "An answer."
+    assert "return_progress" not in stub.requests[0].body  # Who is not known to take it isn't sent it.
 
 
 def test_a_long_retry_after_is_told_instead_of_waited_for(client: ModelClient, stub: StubModel) -> None:

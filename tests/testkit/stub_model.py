@@ -44,6 +44,8 @@ class Reply:
     gate_at: int = 0
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
+    # What llama.cpp tells while it reads a request, before the first text.
+    progress: list[Any] = field(default_factory=list)
     # None: it ends without a finish reason.
     finish_reason: str | None = "stop"
     # Each {"id", "name", "arguments"}; arguments as a dict or as the text to send. More fields are sent with the name.
@@ -224,6 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(reply.seconds_before)
         read = self.model.count(seen.messages) if self.model.count else 10
         usage = reply.usage or {"prompt_tokens": read, "completion_tokens": len(parts)}
+        for told in reply.progress:
+            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": None}], "prompt_progress": told}, reply)
+            time.sleep(reply.seconds_between)
         due = time.monotonic()
         for number, part in enumerate(parts):
             if reply.gate is not None and number == reply.gate_at:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.answering.sending import REPEATED
+from rag_assistant.answering.sending import READING_PROMPT, REPEATED
 from rag_assistant.services import Services
 from tests.testkit.shared_data import shared_jsonl
 from tests.testkit.stub_model import Reply, StubModel
@@ -43,6 +43,16 @@ def test_the_stream_has_start_tokens_and_end_and_says_the_same(client: FlaskClie
     assert {k: v for k, v in events[-1][2].items() if k not in different} == {
         k: v for k, v in plain.items() if k not in different
     }
+
+
+def test_the_stream_tells_how_much_of_the_request_the_model_has_read(client: FlaskClient, stub: StubModel) -> None:
+    stub.default = Reply(progress=[{"total": 1200, "processed": read} for read in (256, 1200)])
+    told = list(events_of(client.post("/api/query/stream", json={"question": "Why?"}).data))
+    named = [data for name, _, data in told if name == "state" and data["state"] == "reading_request"]
+    assert [(one["read_tokens"], one["request_tokens"]) for one in named] == [(256, 1200), (1200, 1200)]
+    assert [one["message"] for one in named] == [READING_PROMPT.format(n=n, n1="1,200") for n in ("256", "1,200")]
+    names = [name for name, _, _ in told]
+    assert names.index("start") < told.index(("state", None, named[0])) < names.index("token")
 
 
 def seven_turns(client: FlaskClient, streamed: bool) -> tuple[dict[str, Any], dict[str, Any] | None]:
