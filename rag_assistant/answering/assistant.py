@@ -99,7 +99,7 @@ class Assistant:
         turn_id = next(self._live.stateless_ids)
         turn = replace(stateless_turn(turn_id, question, conversation), iterations=sent.iterations)
         live, search_result = LiveTurn(turn), None
-        with self._reserved() as (live.place, unused):
+        with self.reserved() as (live.place, unused):
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
                 search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
@@ -303,7 +303,7 @@ class Assistant:
         ``accept`` returns no conversation for a turn that was accepted before.
         """
         deps = self._deps
-        with self._reserved(asks_model=not quotes) as (place, unused):
+        with self.reserved(asks_model=not quotes) as (place, unused):
             search_result = None if question is None else self._refuse_undecided(question)
             with self._live.beginning:
                 turn, conversation = accept()
@@ -317,7 +317,7 @@ class Assistant:
         return turn
 
     @contextmanager
-    def _reserved(self, *, asks_model: bool = True) -> Iterator[tuple[int | None, ExitStack]]:
+    def reserved(self, *, asks_model: bool = True) -> Iterator[tuple[int | None, ExitStack]]:
         """Reserve a place for a turn; give its number for the person's limits, and what releases it if it is unused.
 
         Raises Overloaded, UnderMaintenance, and what the limits raise.

@@ -59,6 +59,8 @@ class LiveSettings:
         content = _read(path)
         self._read_last: tuple[bytes | str | None, int] = content, 0
         self._loaded = self._load(_decoded(content, path.name), {})
+        # As last set; what needs a restart is not yet in force.
+        self.configured = self._loaded.values
         self._closing = threading.Event()
         self._changing = threading.Lock()
         self._unsettled: str | None = None
@@ -184,6 +186,7 @@ class LiveSettings:
 
     def _apply(self, loaded: LoadedSettings) -> None:
         """Apply all live values; report those that need a restart."""
+        self.configured = loaded.values
         before, after = self.current.model_dump(), loaded.values.model_dump()
         changed = [name for name in after if after[name] != before[name]]
         waiting = tuple(name for name in changed if not is_live(name))

@@ -66,7 +66,7 @@ def load_settings(
         raw = environment.get(variable, "")
         if not raw:
             continue
-        from_environment[name] = _from_environment(name, raw)
+        from_environment[name] = value_of_text(name, raw)
         _check({name: from_environment[name]}, f"The environment variable {variable}: ", name)
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
@@ -76,11 +76,19 @@ def load_settings(
 
 
 def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "settings.json") -> str:
-    """Return a file's text with some settings changed, by their own names. Raises SettingsError."""
+    """Return a file's text with some settings changed, without those that are the default. Raises SettingsError."""
     for name, value in values.items():
         _check({name: value}, "", name)
     content = {} if text is None else _parse(text, file_name)
-    return json.dumps({**content, **values}, indent=2, ensure_ascii=False) + "\n"
+    defaults = Settings().model_dump(mode="json")
+    for name, value in values.items():
+        outer, _, inner = DOTTED.get(name, "").partition(".")
+        if isinstance(content.get(outer), dict):
+            content[outer].pop(inner, None)
+        content[name] = value
+        if value == defaults[name]:
+            del content[name]
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -163,8 +171,8 @@ def _line_of(name: str, text: str, occurrence: int = 1) -> int:
     return text.count("\n", 0, starts[occurrence - 1]) + 1 if len(starts) >= occurrence else 1
 
 
-def _from_environment(name: str, raw: str) -> Any:
-    """Return a variable's value: text for text settings, otherwise parsed as JSON if possible."""
+def value_of_text(name: str, raw: str) -> Any:
+    """Return what a text means as a setting's value: itself for text settings, otherwise parsed as JSON if possible."""
     if name in _TEXT_SETTINGS:
         return None if raw == "null" else raw
     try:

@@ -29,6 +29,12 @@ ADVANCED = frozenset(
     "rerank_api_key rerank_base_url role sources_interval_seconds summary_model tool_iterations_keep trash_days "
     "trusted_proxies window_slack".split()
 )
+# What runs a program, names files, says where the data is or who is let in: whoever gets hold of an administrator's
+# session elsewhere would come from the page to the machine.
+BY_HAND = frozenset(
+    "backup_folder base_path chroma_headers chroma_url cors_origins data_dir database_url document_sources files_url "
+    "host local_model mcp_servers port role trusted_proxies".split()
+) | {name for name in Settings.model_fields if name.startswith(("oidc_", "proxy_", "s3_"))}
 # Objects in settings.json, and the setting for each member. The setting's own name works as well, and is the only one
 # in the environment.
 OBJECTS: dict[str, dict[str, str]] = {

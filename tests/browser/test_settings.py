@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask_many, window
 from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import StubModel
 
 
 @pytest.fixture
@@ -19,7 +20,6 @@ def file(server: ServerProcess) -> Path:
 def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
     page.goto("/settings")
     expect(page.locator(".settings")).to_contain_text(str(file))
-    page.locator("#all-settings > summary").click()
     shown = page.locator(".setting:visible")
     page.get_by_label("Search settings").fill("history turns limit")
     expect(shown).to_have_count(0)
@@ -59,6 +59,57 @@ def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_until
     file.write_text('{"max_history_turns": 4}')
     expect(banner).to_have_count(0)
     expect(one.locator(".value")).to_have_text("4")
+
+
+def test_a_setting_is_found_and_saved_in_its_place_while_another_is_typed(page: Page, file: Path) -> None:
+    page.goto("/settings")
+    page.get_by_label("Search settings").fill("retention")
+    expect(page.locator(".connect")).to_be_hidden()
+    one = page.locator("#setting-retention_days")
+    one.locator("summary").click()
+    expect(one).to_contain_text("A conversation that nobody used for so many days moves to the trash")
+    field = one.get_by_role("textbox", name="retention_days")
+    field.fill("ten")
+    field.press("Enter")
+    expect(one.get_by_role("alert")).to_contain_text('retention_days is "ten"; it must be a whole number from 1')
+    field.fill("90")
+    one.get_by_role("button", name="Save").click()
+    expect(one.get_by_role("status").last).to_have_text("Saved. It applies from the next question.")
+    expect(page.locator("#save-retention_days")).to_be_focused()
+    expect(page.locator(".setting:visible")).to_have_count(2)  # trash_days tells of it, too.
+    expect(page.locator("#setting-retention_days > summary .value")).to_have_text("90")
+    assert json.loads(file.read_text())["retention_days"] == 90
+
+    page.get_by_label("Search settings").fill("log_level")
+    other = page.locator("#setting-log_level")
+    other.locator("summary").click()
+    other.get_by_role("combobox").select_option("DEBUG")
+    file.write_text('{"retention_days": 30}')
+    expect(page.locator("#setting-retention_days .value")).to_have_text("30")
+    other.get_by_role("button", name="Save").click()
+    expect(other.get_by_role("status").last).to_have_text("Saved. It applies after a restart.")
+    assert json.loads(file.read_text()) == {"retention_days": 30, "log_level": "DEBUG"}
+    page.get_by_label("Search settings").fill("openai_model")
+    fixed = page.locator("#setting-openai_model")
+    fixed.locator("summary").click()
+    expect(fixed).to_contain_text("Set by the environment variable OPENAI_MODEL.")
+    expect(fixed.get_by_role("button", name="Save")).to_have_count(0)
+
+
+@pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
+def test_once_an_address_answers_its_models_are_a_list_to_choose_from(page: Page, file: Path, stub: StubModel) -> None:
+    stub.models = [{"id": "small"}, {"id": "large"}]
+    page.goto("/settings")
+    page.get_by_label("Address").fill(stub.url)
+    page.get_by_label("API key").fill("sk-typed")
+    model = page.locator("select#model-name")
+    expect(model.locator("option")).to_have_text(["The first one listed", "small", "large"])
+    expect(page.get_by_label("API key")).to_have_value("sk-typed")
+    model.select_option("large")
+    page.locator(".connect").get_by_role("button", name="Save").click()
+    expect(page.locator(".connect").get_by_role("status")).to_contain_text("Saved.")
+    kept = json.loads(file.read_text())
+    assert (kept["openai_base_url"], kept["openai_model"]) == (stub.url, "large")
 
 
 @pytest.mark.long

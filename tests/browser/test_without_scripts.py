@@ -80,7 +80,7 @@ def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess
     plain.locator(".gauge button").click()
     expect(plain.locator(".figures")).to_contain_text("earlier turns")
     plain.goto("/settings")
-    plain.get_by_text("Advanced", exact=True).click()
+    plain.get_by_text("All settings", exact=True).click()
     plain.get_by_label("Search settings").fill("history turns")
     plain.get_by_role("button", name="Search").last.click()
     expect(plain.locator("#setting-max_history_turns")).to_be_visible()

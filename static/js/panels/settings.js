@@ -23,6 +23,8 @@ export function enableSettings() {
 function search(query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const view = document.getElementById("settings");
+  view.classList.toggle("searching", words.length > 0);
+  if (words.length > 0) view.querySelector("#all-settings").open = true;
   for (const one of view.querySelectorAll(".setting")) {
     const text = one.querySelector("summary").textContent.toLowerCase();
     const searchable = `${text} ${one.id.replaceAll("_", " ")}`;
@@ -67,6 +69,9 @@ async function redraw() {
     current.querySelector(".changed").textContent = t("changed just now");
     previous.replaceWith(current);
   }
+  // What has not changed can still be saved.
+  const stamp = drawn.querySelector("[name=stamp]")?.value ?? "";
+  for (const field of view.querySelectorAll(".setting [name=stamp]")) field.value = stamp;
   replaceForm(view.querySelector(".connect"), drawn.querySelector(".connect"));
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];
   if (banner && problem) banner.replaceWith(problem);

@@ -1,12 +1,20 @@
 """Ratings as plain forms: the thumbs below an answer, and the field for the right one."""
 
 import re
+from pathlib import Path
 
+import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, post, upload
+from tests.web.conftest import PAGE, ask, post, until, upload
+
+
+@pytest.fixture
+def file(environment: dict[str, str]) -> Path:
+    return Path(environment["SETTINGS_FILE"])
 
 
 def pressed(client: FlaskClient) -> list[tuple[str, str]]:
@@ -52,3 +60,32 @@ def test_the_list_shows_what_came_of_each_question(client: FlaskClient, stub: St
     ):  # fmt: skip
         assert shown in page
     assert "When does" not in client.get(f"/ratings?from={turn}", headers=PAGE).text.partition("<main")[2]
+
+
+def test_a_rated_question_is_asked_again_without_scripts_and_others_are_not(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    upload(client, "The ferry leaves the harbour at nine.")
+    stub.replies.extend([Reply("At nine [1]."), Reply("Nobody knows."), Reply("At nine [1].")])
+    turn = ask(client, "When does the ferry leave the harbour?")["turn_id"]
+    other = ask(client, "Who is that?")["turn_id"]
+    post(client, f"/turns/{turn}/rating", rating="up")
+    assert post(client, f"/turns/{turn}/again") == (303, f"/ratings#rated-{turn}")
+    assert '<span class="verdict same">Same</span>' in client.get("/ratings", headers=PAGE).text
+    assert post(client, f"/turns/{other}/again")[0] == 409
+    assert post(client, "/turns/99/again")[0] == 404
+    stub.replies.append(Reply(status=401))
+    failed = client.post(f"/turns/{turn}/again?part=1", headers=PAGE).text
+    assert '<span class="verdict failed">Failed</span>' in failed
+    assert "<html" not in failed
+
+
+def test_asking_again_counts_against_a_persons_limits(client: FlaskClient, services: Services, file: Path) -> None:
+    add_person(services, "Ann", "admin")
+    page = client_of(client.application, "Ann")
+    turn = ask(page)["turn_id"]
+    post(page, f"/turns/{turn}/rating", rating="up")
+    file.write_text('{"max_questions_per_minute": 2}')
+    until(lambda: services.settings.current.max_questions_per_minute == 2)
+    assert post(page, f"/turns/{turn}/again")[0] == 303
+    assert post(page, f"/turns/{turn}/again")[0] == 429

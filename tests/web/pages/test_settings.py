@@ -17,6 +17,7 @@ from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings, is_live
 from rag_assistant.web import create_app
+from tests.testkit.people import add_person, client_of
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
 
@@ -46,7 +47,7 @@ def test_every_setting_stands_on_the_page_with_what_is_allowed(empty: FlaskClien
     text = page(empty)
     for name in Settings.model_fields:
         assert f'id="setting-{name}"' in text
-    assert "a whole number, 0 or more, or null for no limit" in text
+    assert "a whole number, 0 or more, or empty for no limit" in text
     assert "environment (OPENAI_MODEL)" in text
 
 
@@ -163,8 +164,8 @@ def test_a_key_is_written_never_shown_and_not_sent_to_another_address(
     assert f'value="{stub.url}"' in answer.text
     assert not file.exists(), "a test saves nothing"
     assert stub.requests[-1].headers["authorization"] == "Bearer sk-typed"
-    wrong = save(client, openai_base_url="localhost", test="1")
-    assert 'Address is "localhost"; it must be' in html.unescape(wrong.text)
+    wrong = save(client, openai_base_url="ftp://localhost", test="1")
+    assert 'Address is "ftp://localhost"; it must be' in html.unescape(wrong.text)
     save(client, openai_base_url=stub.url, openai_api_key="sk-typed")
     assert json.loads(file.read_text()) == {"openai_base_url": stub.url, "openai_api_key": "sk-typed"}
     assert file.stat().st_mode & 0o777 == 0o600
@@ -172,10 +173,107 @@ def test_a_key_is_written_never_shown_and_not_sent_to_another_address(
     save(client, openai_base_url=stub.url, openai_api_key="", openai_model="two")
     assert json.loads(file.read_text())["openai_api_key"] == "sk-typed"
     save(client, openai_base_url="http://elsewhere.example/v1", openai_api_key="")
-    assert json.loads(file.read_text())["openai_api_key"] is None
+    assert "openai_api_key" not in json.loads(file.read_text())
     save(client, openai_base_url=stub.url, openai_api_key="sk-typed")
     save(client, openai_base_url=stub.url, openai_api_key="", forget_key="on")
-    assert json.loads(file.read_text())["openai_api_key"] is None
+    assert "openai_api_key" not in json.loads(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("localhost:8112", "http://localhost:8112"),
+        ("10.0.0.7:8000/v1", "http://10.0.0.7:8000/v1"),
+        ("api.example.org/v1", "https://api.example.org/v1"),
+        ("http://api.example.org/v1", "http://api.example.org/v1"),
+    ],
+)
+def test_an_address_without_its_scheme_gets_one(unconnected: FlaskClient, file: Path, typed: str, address: str) -> None:
+    save(unconnected, openai_base_url=typed)
+    assert json.loads(file.read_text()) == {"openai_base_url": address}
+    save(unconnected, setting="rerank_base_url", value=typed)
+    assert json.loads(file.read_text())["rerank_base_url"] == address
+
+
+def test_the_models_of_an_address_are_listed_to_choose_from(
+    unconnected: FlaskClient, file: Path, stub: StubModel
+) -> None:
+    stub.models = [{"id": "one"}, {"id": "two"}]
+    text = save(unconnected, openai_base_url=stub.url, openai_model="mine", list="1").text
+    offered = re.findall(r"<option( selected)?>(\w+)</option>", text.split('id="model-name"')[1].split("</select>")[0])
+    assert offered == [(" selected", "mine"), ("", "one"), ("", "two")]
+    assert not file.exists(), "a list saves nothing"
+    away = save(unconnected, openai_base_url="http://127.0.0.1:1/v1", list="1")
+    assert away.status_code == 502
+    assert "could not be reached" in away.text
+
+
+def test_every_setting_is_changed_with_a_form_of_its_own_or_says_why_not(client: FlaskClient, file: Path) -> None:
+    text = page(client)
+    parts = dict(re.findall(r'(?s)id="setting-(\w+)"(.*?)</details>', text))
+    fixed = {name for name, part in parts.items() if 'name="setting"' not in part}
+    assert "oidc_client_secret" in fixed
+    assert all("Set by the environment variable" in parts[name] for name in fixed)
+    save(client, setting="retention_days", value="90")
+    save(client, setting="allowed_hosts", value="one.example\r\n two.example \r\n")
+    save(client, setting="instructions", value="Be brief.\r\nBe true.")
+    save(client, setting="web_pages", value="true")
+    assert json.loads(file.read_text()) == {
+        "retention_days": 90,
+        "allowed_hosts": ["one.example", "two.example"],
+        "instructions": "Be brief.\nBe true.",
+        "web_pages": True,
+    }
+    assert "It applies after a restart." in save(client, setting="allowed_hosts", value="").text
+    assert "It applies from the next question." in save(client, setting="retention_days", value="").text
+    save(client, setting="instructions", default="1", value="typed")
+    assert json.loads(file.read_text()) == {"web_pages": True}
+    refused = save(client, setting="retention_days", value="ten")
+    assert refused.status_code == 422
+    assert 'retention_days is "ten"; it must be a whole number from 1 to 36500, or empty' in html.unescape(refused.text)
+    assert 'name="value" dir="auto" autocomplete="off" spellcheck="false" value="ten"' in refused.text
+    save(client, setting="openai_model", value="another")
+    assert json.loads(file.read_text()) == {"web_pages": True}, "the environment fixes it"
+
+
+def test_a_setting_in_an_object_of_the_file_is_changed_there(
+    client: FlaskClient, services: Services, file: Path
+) -> None:
+    file.write_text('{"limits": {"stored_mb_per_person": 9, "questions_per_minute": 8}}')
+    save(client, setting="max_stored_mb_per_person", value="7")
+    assert json.loads(file.read_text()) == {"limits": {"questions_per_minute": 8}, "max_stored_mb_per_person": 7}
+    assert services.settings.current.max_stored_mb_per_person == 7
+
+
+def test_a_secret_is_typed_anew_or_stays(client: FlaskClient, file: Path) -> None:
+    save(client, setting="rerank_api_key", value="sk-canary-two")
+    save(client, setting="rerank_api_key", value="")
+    assert json.loads(file.read_text()) == {"rerank_api_key": "sk-canary-two"}
+    assert "sk-canary-two" not in page(client)
+    save(client, setting="rerank_api_key", default="1")
+    assert json.loads(file.read_text()) == {}
+
+
+def test_an_administrator_elsewhere_changes_nothing_that_reaches_the_machine(
+    client: FlaskClient, services: Services, file: Path
+) -> None:
+    add_person(services, "Ann", "admin")
+    ann = client_of(client.application, "Ann")
+    elsewhere = {"X-Forwarded-For": "192.0.2.7"}
+    text = html.unescape(ann.get("/settings", headers=PAGE | elsewhere).text)
+    parts = dict(re.findall(r'(?s)id="setting-(\w+)"(.*?)</details>', text))
+    by_hand = {name for name, part in parts.items() if "Changed only in a browser on the server" in part}
+    assert by_hand >= {"mcp_servers", "local_model", "document_sources", "backup_folder", "oidc_issuer"}
+    stamp = STAMP.search(text)[1]
+    for name in ("mcp_servers", "backup_folder"):
+        refused = ann.post(
+            "/settings", data={"stamp": stamp, "setting": name, "value": "/etc"}, headers=PAGE | elsewhere
+        )
+        assert (refused.status_code, name) == (403, name)
+    assert not file.exists()
+    sent = {"stamp": stamp, "setting": "max_upload_mb", "value": "7"}
+    assert ann.post("/settings", data=sent, headers=PAGE | elsewhere).status_code == 200
+    assert json.loads(file.read_text()) == {"max_upload_mb": 7}
 
 
 def test_a_file_that_cannot_be_written_is_named(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rag_assistant.settings.schema import SECRET, Settings
-from rag_assistant.web.pages.settings import SettingView, settings_view
+from rag_assistant.web.pages.settings import SettingView, settings_view, typed_value
 
 DEFAULTS = dict.fromkeys(Settings.model_fields, "default")
 
@@ -23,7 +23,7 @@ def test_every_setting_has_one_topic() -> None:
 def test_a_setting_tells_its_value_what_is_allowed_and_where_it_comes_from() -> None:
     view = view_of("max_history_turns", Settings(max_history_turns=None), {"max_history_turns": "file"})
     assert (view.value, view.origin, view.live) == ("null", "settings.json", True)
-    assert view.allowed == "a whole number, 0 or more, or null for no limit"
+    assert view.allowed == "a whole number, 0 or more, or empty for no limit"
     assert view.description.startswith("How many earlier turns")
     by_environment = view_of("port", Settings(port=80), {"port": "environment"})
     assert (by_environment.value, by_environment.origin, by_environment.live) == ("80", "environment (PORT)", False)
@@ -43,6 +43,19 @@ def test_the_line_to_copy_is_a_member_of_a_json_object() -> None:
     for topic in settings_view(Settings(instructions='Say "yes"'), DEFAULTS).values():
         for view in topic:
             assert list(json.loads("{" + view.line + "}")) == [view.name]
+
+
+def test_what_a_setting_shows_means_the_same_when_it_is_typed() -> None:
+    values = Settings(instructions="One\nTwo", allowed_hosts=("a.example", "b.example"), model_prices={"m": [1, 2]})
+    content = values.model_dump(mode="json")
+    for name in Settings.model_fields.keys() - SECRET:
+        assert typed_value(name, view_of(name, values).text) == content[name], name
+
+
+def test_no_setting_tells_of_null_where_a_field_is_left_empty() -> None:
+    for name in Settings.model_fields:
+        view = view_of(name, Settings())
+        assert "null" not in view.description + view.allowed + view.default, name
 
 
 def test_the_filter_finds_by_name_description_and_value() -> None:
