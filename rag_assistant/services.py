@@ -281,7 +281,6 @@ class Services(Stores):
             if self.role != "web":
                 self.library.start()
                 self.sources.start()
-                self.retention.start()
             self.disk.watch()
             self._upkeep.start()
             self.settings.watch()
@@ -336,10 +335,10 @@ class Services(Stores):
         """Stop everything that was started."""
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
-        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.retention, self.settings
+        self._upkeep.stop()
+        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.settings
         for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
             part.close()
-        self._upkeep.stop()
         self.membership.leave()
         self.database.close()
         self.observer.close()
@@ -367,6 +366,8 @@ class Services(Stores):
         return Kept(self.database, self.uploads.store, self.data_dir, self.settings.path, turn_terms)
 
     def _look_after(self) -> None:
+        if self.role != "web":
+            self.retention.look()
         try:
             self.disk.watch()
             if self.membership.leases.is_first_worker:

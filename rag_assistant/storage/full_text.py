@@ -139,7 +139,9 @@ class WordIndex:
 
         The ids should be close together: all rows from the first to the last are searched.
         """
-        between = self._held_between(connection, words, min(ids), max(ids))
+        key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
+        span = {"first": min(ids), "last": max(ids)}
+        between = self._held_by(connection, words, f"{key} BETWEEN :first AND :last", span)
         held = [(word, row_id) for word, row_id in between if row_id in ids]
         counted = self.counted(connection, words, MAX_COUNTED) if held else {}
         certainties = self._certainties(connection, counted, held) if held else {}
@@ -152,8 +154,11 @@ class WordIndex:
         self, connection: sa.Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
     ) -> dict[int, float]:
         """Return the certainty of each row from the words ``held`` in it."""
-        rows = self._rows_at_most(connection)
-        weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
+        _, key = self.columns(connection)
+        rows: int = connection.execute(sa.text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
+        counts = {word: min(count, rows) for word, count in counted.items()}
+        # Lucene's idf, which is never negative.
+        weights = {word: log(1 + (rows - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
         weight_of: defaultdict[int, float] = defaultdict(float)
         for word, row_id in held:
@@ -183,13 +188,6 @@ class WordIndex:
         else:
             those = f"{self._key} = ANY(SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
         return self._held_by(connection, words, those, {"ids": json.dumps(list(ids))})
-
-    def _held_between(
-        self, connection: sa.Connection, words: Sequence[str], first: int, last: int
-    ) -> Iterator[tuple[str, int]]:
-        """Yield (word, id) for each word in each row from ``first`` to ``last``."""
-        key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
-        return self._held_by(connection, words, f"{key} BETWEEN :first AND :last", {"first": first, "last": last})
 
     def _held_by(
         self, connection: sa.Connection, words: Sequence[str], those: str, given: Mapping[str, Any]
@@ -222,10 +220,6 @@ class WordIndex:
         # All at once takes half as long as one after the other.
         return list(connection.execute(query.order_by(key.desc()).limit(limit)).scalars().all())
 
-    def _rows_at_most(self, connection: sa.Connection) -> int:
-        _, key = self.columns(connection)
-        return connection.execute(sa.text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
-
 
 def holds(bound: Bound, column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
     """Return the condition that a text contains a word, ignoring case."""
@@ -250,11 +244,6 @@ def _any_of(words: Sequence[str]) -> str:
 
 def _as_json(connection: sa.Connection, words: Sequence[str]) -> str:
     return json.dumps([_quoted(word) for word in words] if connection.dialect.name == "sqlite" else list(words))
-
-
-def _weight(rows: int, total: int) -> float:
-    """Return the weight of a word found in this many rows: Lucene's idf, which is never negative."""
-    return log(1 + (total - rows + 0.5) / (rows + 0.5))
 
 
 # Chunks come stemmed in their own language, turns as they were written.

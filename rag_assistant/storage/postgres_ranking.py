@@ -56,8 +56,12 @@ class RankedWords(Struct, frozen=True):
         counts = {stem: rows for stem, rows in rows_with.items() if rows}
         if not counts:
             return []
-        weights = {stem: _weight(rows, total) for stem, rows in counts.items()}
-        ranked_rows = self._scored(weights, self._usual_length(connection, total))
+        # A sample of rows says how long they usually are.
+        share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
+        some = sa.tablesample(self.table, sa.func.system(share), seed=sa.literal(1), name="some")
+        usual_length = float(connection.execute(sa.select(sa.func.avg(some.c.length))).scalar() or 1.0)
+        idf = {stem: log((max(0, total - rows) + 0.5) / (rows + 0.5)) for stem, rows in counts.items()}
+        ranked_rows = self._scored({stem: max(weight, MIN_WEIGHT) for stem, weight in idf.items()}, usual_length)
         ranked_rows = ranked_rows.where(holds_any(self.held, rarest(counts, MAX_CANDIDATES)))
         if only is not None:
             ranked_rows = ranked_rows.where(only)
@@ -96,12 +100,6 @@ class RankedWords(Struct, frozen=True):
         ]
         return common | dict(zip(rest, connection.execute(sa.select(*counts)).one(), strict=True))
 
-    def _usual_length(self, connection: sa.Connection, total: int) -> float:
-        """Return the average number of words per row, from a fixed sample of rows."""
-        share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
-        some = sa.tablesample(self.table, sa.func.system(share), seed=sa.literal(1), name="some")
-        return float(connection.execute(sa.select(sa.func.avg(some.c.length))).scalar() or 1.0)
-
 
 def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
     """Return the rarest words, at least one, that together occur in up to ``max_rows`` rows."""
@@ -113,11 +111,6 @@ def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
             break
         chosen.append(word)
     return chosen
-
-
-def _weight(rows: int, total: int) -> float:
-    """Return the weight of a word found in this many rows."""
-    return max(log((max(0, total - rows) + 0.5) / (rows + 0.5)), MIN_WEIGHT)
 
 
 def query_of(stems: Sequence[str]) -> sa.ColumnElement[str]:

@@ -62,13 +62,12 @@ def error_kinds() -> tuple[tuple[int, str, str], ...]:
     """Return every error the API can return: its status, its name, and the first clause of what it says."""
     groups = (errors.NotFound, errors.Conflict, errors.Busy)
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
-    kinds = [kind for kind in kinds if kind not in groups]
-    return tuple(sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds))
-
-
-def _meaning_of(kind: type[AssistantError]) -> str:
-    clause = re.split(r";|\.\s", f"{kind.__doc__ or kind.sentence}\n")[0]
-    return clause.strip().rstrip(".").replace("``", "`") + "."
+    clauses = {
+        kind: re.split(r";|\.\s", f"{kind.__doc__ or kind.sentence}\n")[0].strip().rstrip(".").replace("``", "`")
+        for kind in kinds
+        if kind not in groups
+    }
+    return tuple(sorted((status_of(kind), kind.__name__, f"{clause}.") for kind, clause in clauses.items()))
 
 
 def status_of(kind: type[Exception]) -> int:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.products import Export
@@ -29,17 +29,14 @@ class Outcome(Struct, frozen=True):
     new: bool
 
 
-class ConversationImport:
+class ConversationImport(Struct, frozen=True):
     """Imports conversations, one import at a time."""
 
-    def __init__(
-        self, store: ExchangeStore, documents: DocumentStore, notes: NoteStore, settings: Callable[[], Settings]
-    ) -> None:
-        self._store = store
-        self._settings = settings
-        self._notes = notes
-        self._documents = documents
-        self._lock = threading.Lock()
+    store: ExchangeStore
+    documents: DocumentStore
+    notes: NoteStore
+    settings: Callable[[], Settings]
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, export: Export) -> tuple[list[Outcome], int]:
         """Import new conversations, each completely or not at all; return the result for each, and how many notes came.
@@ -48,12 +45,12 @@ class ConversationImport:
         ImportsBusy, and InvalidRequest for one that can't be stored; those before it stay, and are skipped the next
         time.
         """
-        if not self._lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
+        if not self.lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
-            since = used_since(self._settings().retention_days)
-            ids_here = self._store.imported_ids()
-            with_content = self._documents.ids_by_sha256()
+            since = used_since(self.settings().retention_days)
+            ids_here = self.store.imported_ids()
+            with_content = self.documents.ids_by_sha256()
             document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
             ids: dict[int, int] = {}
             outcomes = []
@@ -62,15 +59,15 @@ class ConversationImport:
                 if new:
                     if since is not None and one.updated_at < since:
                         one = replace(one, updated_at=datetime.now(UTC))
-                    ids_here[one.identity] = self._store.insert(localised(one, ids, document_ids))
+                    ids_here[one.identity] = self.store.insert(localised(one, ids, document_ids))
                 ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
-            notes = self._notes.restore(
+            notes = self.notes.restore(
                 [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
             )
             return outcomes, notes
         finally:
-            self._lock.release()
+            self.lock.release()
 
 
 def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:

@@ -332,29 +332,22 @@ def conversation_of(connection: sa.Connection, row: Row) -> Conversation:
 
 
 def _conversations_of(connection: sa.Connection, rows: Sequence[Row]) -> list[Conversation]:
-    """Return the records of rows, in order; their summaries are read in one query."""
+    """Return the records of rows, in order; their summaries, and usable projects, are read in one query each."""
     summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
     summary_of: dict[int, Summary] = {}
     if summary_ids:
         rows_of_summaries = connection.execute(sa.select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
         summary_of = {row["id"]: record_of(row, Summary) for row in rows_of_summaries}
-    project_of = _projects_of(connection, {row["project_id"] for row in rows} - {None})
+    project_of: dict[int, Project] = {}
+    if project_ids := {row["project_id"] for row in rows} - {None}:
+        usable = projects.c.id.in_(project_ids), readable_project(connection, projects.c.id)
+        for row in connection.execute(sa.select(projects).where(*usable)).mappings():
+            own = {"retention_days": own_retention(connection, row["person_id"], row["overrides"])}
+            project_of[row["id"]] = record_of(with_rules(row) | own, Project)
     more = [
         {"summary": summary_of.get(row["summary_id"]), "project": project_of.get(row["project_id"])} for row in rows
     ]
     return [record_of(with_rules(row) | own, Conversation) for row, own in zip(rows, more, strict=True)]
-
-
-def _projects_of(connection: sa.Connection, project_ids: set[int]) -> dict[int, Project]:
-    """Return those of the projects that may be used; without ids, no query is made."""
-    if not project_ids:
-        return {}
-    query = sa.select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
-    projects_here = {}
-    for row in connection.execute(query).mappings():
-        own = {"retention_days": own_retention(connection, row["person_id"], row["overrides"])}
-        projects_here[row["id"]] = record_of(with_rules(row) | own, Project)
-    return projects_here
 
 
 def with_rules(row: Row) -> dict[str, Any]:

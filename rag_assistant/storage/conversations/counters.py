@@ -74,15 +74,8 @@ class Sum(Struct, frozen=True):
 def recount(connection: Connection, conversation_id: int) -> None:
     """Update the view counters after a change to a conversation or its turns, and list what is left out."""
     row = {**connection.execute(_ROW, {"conversation": conversation_id}).mappings().one()}
-    _mark_held(connection, row)
-    counters = counted(connection, row) | {"changes": conversations.c.changes + 1}
-    set_values(connection, conversations, conversation_id, counters)
-
-
-def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Hold the turns that are read wherever the view begins: pinned, awaiting confirmation, or skipped by a summary."""
-    covered = covered_by(connection, row["summary_id"])
-    number = turns.c.number
+    # Held are the turns that are read wherever the view begins: pinned, awaiting confirmation, or skipped by a summary.
+    covered, number = covered_by(connection, row["summary_id"]), turns.c.number
     passed_over = (number < row["view_start"]) & ~or_(
         false(), *(number.between(first, last) for first, last in covered)
     )
@@ -93,6 +86,8 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
     connection.execute(hold.where(MARKED))
     for first, last in _gaps(row, covered):
         connection.execute(hold.where(number.between(first, last)))
+    counters = counted(connection, row) | {"changes": conversations.c.changes + 1}
+    set_values(connection, conversations, conversation_id, counters)
 
 
 def _gaps(row: Mapping[str, Any], covered: Sequence[Sequence[int]]) -> list[tuple[int, int]]:

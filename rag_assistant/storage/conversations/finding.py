@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select
 
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.full_text import TURN_WORDS, holds
@@ -27,12 +27,15 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
     # Other people's turns must not use up the limit.
     only = None if person_of(connection) is None else _own_turns(connection)
     hits = TURN_WORDS.best_or_newest(connection, sought, MAX_HITS, only)
+    # A join would start with all conversations that aren't deleted.
+    in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
+    there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
+    query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(hits), there)
+    turns_found = {row.id: row for row in connection.execute(query)} if hits else {}
     # The best turn of each conversation; hits come in order.
     best: dict[int, tuple[int, int]] = {}
-    turns_found = _turns_of(connection, hits)
-    for hit in filter(turns_found.__contains__, hits):
-        conversation_id, number = turns_found[hit]
-        best.setdefault(conversation_id, (hit, number))
+    for turn in filter(None, map(turns_found.get, hits)):
+        best.setdefault(turn.conversation_id, (turn.id, turn.number))
     rows = {row["id"]: row for row in _titled(connection, words, limit)}
     chosen = [*rows, *(one for one in best if one not in rows)][:limit]
     texts = _texts(connection, [best[one][0] for one in chosen if one in best])
@@ -47,26 +50,11 @@ def _own_turns(connection: Connection) -> ColumnElement[bool]:
     is_own = own_conversations(connection)
     own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(is_own)
     # Conversations are counted first, which takes a tenth of the time.
-    if all(_are_few(connection, some) for some in (select(conversations.c.id).where(is_own), own)):
-        return TURN_WORDS.row_id(connection).in_(own)
-    _, key = TURN_WORDS.columns(connection)
-    return own.where(turns.c.id == key).exists()
-
-
-def _are_few(connection: Connection, rows: Select[tuple[int]]) -> bool:
-    some = rows.limit(MAX_LISTED + 1).subquery()
-    return connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED
-
-
-def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return the conversation and number of some turns, except those of deleted conversations."""
-    if not turn_ids:
-        return {}
-    # A join would start with all conversations that aren't deleted.
-    in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
-    there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
-    query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
-    return {turn_id: (conversation_id, number) for turn_id, conversation_id, number in connection.execute(query).all()}
+    for rows in (select(conversations.c.id).where(is_own), own):
+        some = select(func.count()).select_from(rows.limit(MAX_LISTED + 1).subquery())
+        if connection.execute(some).scalar_one() > MAX_LISTED:
+            return own.where(turns.c.id == TURN_WORDS.columns(connection)[1]).exists()
+    return TURN_WORDS.row_id(connection).in_(own)
 
 
 def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequence[RowMapping]:

@@ -4,7 +4,6 @@ import hashlib
 import json
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from hashlib import sha256
 from math import ceil
 from typing import Any
@@ -57,42 +56,34 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
 
 
 def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
+    """Return the records of rows, whose messages are the question, iterations, then the answer if there is one."""
     rows = list(rows)
     chats: dict[int, list[Message]] = {row["id"]: [] for row in rows}
     for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(chats)}):
         chats[turn_id].append({"role": role, "content": content} | (extra or {}))
     rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(chats)}).mappings()}
-    return [_as_turn(connection, row, chats[row["id"]], rated.get(row["id"])) for row in rows]
+    records = []
+    for row in rows:
+        items, request, retry_at = chats[row["id"]], row["request"], row["retry_at"]
+        answered = len(items) > 1 and items[-1]["role"] == "assistant" and "tool_calls" not in items[-1]
+        answer = (items[-1]["content"] or "") if answered else ""
+        wait = 0 if retry_at is None else ceil((retry_at - now()).total_seconds())
+        own = {
+            "question": (items[0]["content"] or "") if items else "",
+            "answer": committed_text(connection, row["id"]) if row["status"] == "running" else answer,
+            "scope": {name: request.get(name, ()) for name in SCOPE_FIELDS},
+            "images": items[0].get(IMAGES, ()) if items else (),
+            "sources": row["sources"] or (),
+            "retry_after_seconds": wait if wait > 0 else None,
+            "iterations": items[1:-1] if answered else items[1:],
+            "rating": record_of(rated[row["id"]], Rating) if row["id"] in rated else None,
+        }
+        records.append(record_of({**row, **request, **own}, Turn))
+    return records
 
 
 def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
     return tuple(Source(**row) for row in rows or ())
-
-
-def _as_turn(connection: Connection, row: Row, items: Sequence[Message], rated: Row | None) -> Turn:
-    """Return the record of a row: the question first, iterations, then the answer if there is one."""
-    answered = len(items) > 1 and items[-1]["role"] == "assistant" and "tool_calls" not in items[-1]
-    answer = (items[-1]["content"] or "") if answered else ""
-    if row["status"] == "running":
-        answer = committed_text(connection, row["id"])
-    request = row["request"]
-    own = {
-        "question": (items[0]["content"] or "") if items else "",
-        "answer": answer,
-        "scope": {name: request.get(name, ()) for name in SCOPE_FIELDS},
-        "images": items[0].get(IMAGES, ()) if items else (),
-        "sources": row["sources"] or (),
-        "retry_after_seconds": _seconds_until(row["retry_at"]),
-        "iterations": items[1:-1] if answered else items[1:],
-        "rating": None if rated is None else record_of(rated, Rating),
-    }
-    return record_of({**row, **request, **own}, Turn)
-
-
-def _seconds_until(moment: datetime | None) -> int | None:
-    """Return how many seconds are left, rounded up; ``None`` if none are."""
-    left = 0 if moment is None else ceil((moment - now()).total_seconds())
-    return left if left > 0 else None
 
 
 def committed_text(connection: Connection, turn_id: int) -> str:
@@ -152,13 +143,6 @@ def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, Data
     return {key: connection.execute(_URL, {"key": key}).scalar_one() for key in set(keys)}
 
 
-def message_of(role: str, content: str | None, extra: Mapping[str, Any] | None, urls: Mapping[str, DataUrl]) -> Message:
-    """Return the message of a row, with its pictures."""
-    more = dict(extra or {})
-    keys = more.pop(IMAGES, ())
-    return with_pictures({"role": role, "content": content} | more, [urls[key] for key in keys])
-
-
 def _in_view(*, with_held: bool) -> Select[Any]:
     """Return the messages of the newest turns in the view, with held turns."""
     own = and_(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
@@ -187,11 +171,13 @@ def turns_in_view(
     newest = MAX_INT32 if newest is None else min(newest, MAX_INT32)
     values = {"conversation": conversation.id, "first": first, "before": before, "newest": newest}
     rows = connection.execute(_IN_VIEW_WITH_HELD if with_held else _IN_VIEW, values).all()
-    pictures = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
+    urls = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
     messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}
     for number, pinned, waiting, role, content, extra in rows:
-        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
+        message: Message = {"role": role, "content": content} | (extra or {})
+        attached = [urls[key] for key in message.pop(IMAGES, ())]
+        messages_of.setdefault(number, []).append(with_pictures(message, attached))
         marks[number] = (pinned, waiting["call_id"] if waiting else None)
     return [_past(number, spoken, *marks[number]) for number, spoken in messages_of.items()]
 

@@ -27,7 +27,19 @@ def export() -> Response:
 
     It names the documents you can read; with ``files=1`` their files are included.
     """
-    return send_archive(with_files=bool(flag_asked("files")))
+    from rag_assistant.conversations.exchange.files import archived_conversations, archived_documents, pack_archive
+
+    own = services()
+    documents = archived_documents(own.documents, own.library.open_file if flag_asked("files") else None)
+    packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent
+    try:
+        # It is complete before the first byte is sent.
+        pack_archive(packed, documents, archived_conversations(own.exchange), own.notes.archived())
+        packed.seek(0)
+        return send_file(packed, "application/zip", as_attachment=True, download_name="rag-assistant.zip")
+    except BaseException:
+        packed.close()
+        raise
 
 
 @blueprint.post("/conversations/import", policy=ASK, answer=ImportAnswer, file=True)
@@ -61,22 +73,6 @@ def import_sent_file() -> ImportAnswer:
     return ImportAnswer(
         imported=imported, skipped=skipped, unreadable=export.unreadable, mended=export.mended, notes=notes
     )
-
-
-def send_archive(*, with_files: bool) -> Response:
-    """Return everything a person has as an archive, which is complete before the first byte is sent."""
-    from rag_assistant.conversations.exchange.files import archived_conversations, archived_documents, pack_archive
-
-    own = services()
-    documents = archived_documents(own.documents, own.library.open_file if with_files else None)
-    packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent
-    try:
-        pack_archive(packed, documents, archived_conversations(own.exchange), own.notes.archived())
-        packed.seek(0)
-        return send_file(packed, "application/zip", as_attachment=True, download_name="rag-assistant.zip")
-    except BaseException:
-        packed.close()
-        raise
 
 
 def _sent_file() -> IO[bytes]:

@@ -4,7 +4,6 @@ from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 from msgspec import to_builtins
-from werkzeug.datastructures import MultiDict
 
 from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
@@ -161,21 +160,17 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
         there = "1 file" if len(files) == 1 else f"{len(files)} files"
         nameless = " without a name" if len(named) < len(files) else ""
         raise InvalidRequest(f'The field "file" has {there}{nameless}; it must have {allowed}.')
-    return named, _said_beside(request.form)
+    beside: dict[str, Any] = {"tags": tags_in(",".join(request.form.getlist("tags")))}
+    for name in ("replaces", "library_id"):
+        given = filter(None, map(str.strip, request.form.getlist(name)))
+        if numbers := [int(number) if spells_number(number) else number for number in given]:
+            beside[name] = numbers if len(numbers) > 1 else numbers[0]
+    return named, checked(UploadFields, beside)
 
 
 def tags_in(text: str) -> list[str]:
     """Return comma-separated tags."""
     return [tag for tag in text.split(",") if tag.strip()]
-
-
-def _said_beside(form: MultiDict[str, str]) -> UploadFields:
-    fields: dict[str, Any] = {"tags": tags_in(",".join(form.getlist("tags")))}
-    for name in ("replaces", "library_id"):
-        given = filter(None, map(str.strip, form.getlist(name)))
-        if numbers := [int(number) if spells_number(number) else number for number in given]:
-            fields[name] = numbers if len(numbers) > 1 else numbers[0]
-    return checked(UploadFields, fields)
 
 
 def visible_data(document: Document) -> dict[str, Any]:

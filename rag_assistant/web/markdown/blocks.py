@@ -127,17 +127,13 @@ def _without_code(unit: str) -> tuple[str, str]:
             continue
         runs = TICKS.finditer(unit, position)
         end = next((run for run in runs if len(run.group(0)) == len(match.group(0))), None)
-        if end is None:
-            return plain, _rest_of(match.group(0), unit[position:])
+        if end is None:  # Part of its closing backticks may be there already.
+            inside = unit[position:]
+            there = len(inside) - len(inside.rstrip("`"))
+            return plain, match.group(0)[there:] if inside.strip("` ") else ""
         plain += "x" * (end.end() - match.start())
         position = end.end()
     return plain + unit[position:], ""
-
-
-def _rest_of(marks: str, inside: str) -> str:
-    """Return what closes a code span, part of whose closing backticks may be there already."""
-    there = len(inside) - len(inside.rstrip("`"))
-    return marks[there:] if inside.strip("` ") else ""
 
 
 def _without_half_a_link(unit: str) -> str:
@@ -182,17 +178,11 @@ class Blocks:
         keep = self._finished
         if is_too_much(self._open):
             return keep, str(render_markdown(self._open))
-        html = self._draw_finished()
-        return keep, html + str(drawn(parse(completed(self._open)), self._copy))
-
-    def _draw_finished(self) -> str:
-        """Return the HTML of newly finished blocks, and skip them. The last block is never finished."""
-        tokens = parse(self._open)
+        tokens, html = parse(self._open), ""
         starts = [number for number, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0]
-        if len(starts) < 2:
-            return ""
-        last = tokens[starts[-1]]
-        self._finished += len(starts) - 1
-        html = str(drawn(tokens[: starts[-1]], self._copy))
-        self._open = "".join(LINES.findall(self._open)[last.map[0] if last.map else 0 :])
-        return html
+        if len(starts) > 1:  # All blocks but the last are finished.
+            last = tokens[starts[-1]]
+            self._finished += len(starts) - 1
+            html = str(drawn(tokens[: starts[-1]], self._copy))
+            self._open = "".join(LINES.findall(self._open)[last.map[0] if last.map else 0 :])
+        return keep, html + str(drawn(parse(completed(self._open)), self._copy))

@@ -51,16 +51,24 @@ class Handbook:
     """The documentation in a folder. ``names`` are the files, relative to it, such as ``docs/api.md``."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
         files = [*root.glob("docs/**/*.md"), *root.glob("docs/pictures/*.png"), *(root / name for name in BESIDE)]
         self.names = frozenset(path.relative_to(root).as_posix() for path in files if path.is_file())
 
     def page(self, name: str, address: Callable[[str], str]) -> Page:
         """Return a file as a page; ``address`` gives the addresses of other ``names``."""
-        tokens = _parser.parse((self._root / name).read_text(encoding="utf-8"))
+
+        def resolve(target: str) -> str | None:
+            path, hash_sign, section = target.partition("#")
+            wanted = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            if not path:
+                return target
+            return address(wanted) + hash_sign + section if wanted in self.names else None
+
+        tokens = _parser.parse((self.root / name).read_text(encoding="utf-8"))
         sections = _name_headings(tokens)
         for token in (child for block in tokens for child in block.children or ()):
-            _point(token, lambda target: self._address(target, name, address))
+            _point(token, resolve)
         title = next((text for level, _, text in sections if level == 1), name)
         html = clean_handbook(_parser.renderer.render(tokens, _parser.options, {}))
         return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
@@ -71,22 +79,12 @@ class Handbook:
         names = [name for name in self.names if words and name.endswith(".md") and name != FRONT]
         hits = []
         for name in sorted(names, key=lambda name: ("guide/" not in name, name)):
-            for heading, text in SECTION.findall((self._root / name).read_text(encoding="utf-8")):
+            for heading, text in SECTION.findall((self.root / name).read_text(encoding="utf-8")):
                 if all(word in f"{heading}\n{text}".casefold() for word in words):
                     line = next((one for one in text.splitlines() if words[0] in one.casefold()), "")
                     section = FoundSection(name, slug_of(heading), heading, MARKS.sub("", line.strip("#-*> ")))
                     hits.append((sum(word not in heading.casefold() for word in words), section))
         return [section for _, section in sorted(hits, key=lambda hit: hit[0])[:MAX_SECTIONS]]
-
-    def picture(self, name: str) -> Path:
-        return self._root / name
-
-    def _address(self, target: str, name: str, address: Callable[[str], str]) -> str | None:
-        path, hash_sign, section = target.partition("#")
-        if not path:
-            return target
-        wanted = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
-        return address(wanted) + hash_sign + section if wanted in self.names else None
 
 
 def slug_of(heading: str) -> str:

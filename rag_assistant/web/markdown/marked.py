@@ -30,9 +30,12 @@ def with_edges(before: Sequence[str | int], passage: Sequence[str | int], after:
     previous = pieces[first - 1] if first else ""
     line_begins = isinstance(previous, int) or not previous or previous.endswith("\n")
     # Markup may begin in the passage and end after it.
-    begins = "".join(str(one) for one in takewhile(lambda one: not isinstance(one, int), pieces[first:]))
-    start = _behind_marks(begins) if line_begins else 0
-    if not line_begins and str(previous)[-1] in GLUED:
+    begins, start = "".join(str(one) for one in takewhile(lambda one: not isinstance(one, int), pieces[first:])), 0
+    if line_begins:
+        while line := MARK_LINE.match(begins, start):
+            start = line.end()
+        start = marks.end() if (marks := LINE_MARKS.match(begins, start)) else start
+    elif str(previous)[-1] in GLUED:
         start = len(begins) - len(begins.lstrip(GLUED))
     end = len(str(pieces[last]).rstrip(CLOSING_MARKS))
     if start > len(str(pieces[first])) or (first == last and end <= start):
@@ -55,11 +58,3 @@ def mark_between(html: str) -> str:
         else:
             pieces.append(part)
     return "".join(pieces)
-
-
-def _behind_marks(passage: str) -> int:
-    start = 0
-    while line := MARK_LINE.match(passage, start):
-        start = line.end()
-    marks = LINE_MARKS.match(passage, start)
-    return marks.end() if marks else start

@@ -66,7 +66,10 @@ def reply_to(text: str | bytes, tools: ToolServer, headers: Mapping[str, str] | 
         request_id = message.get("id")
         if "id" not in message:
             return Reply(None, 202)
-        stateless = _is_stateless(message, headers)
+        # Of the stateless revision, or of an unknown one.
+        version = (headers or {}).get("mcp-protocol-version")
+        is_new = f"{KEY}protocolVersion" in _meta_of(message) or version not in (None, *WITH_HANDSHAKE)
+        stateless = is_new and message["method"] != "initialize"
         if stateless:
             _check_envelope(message, headers)
         result = _result_of(message, tools, stateless)
@@ -100,14 +103,6 @@ def _params_of(message: dict[str, Any]) -> dict[str, Any]:
 def _meta_of(message: dict[str, Any]) -> dict[str, Any]:
     meta = _params_of(message).get("_meta", {})
     return meta if isinstance(meta, dict) else {}
-
-
-def _is_stateless(message: dict[str, Any], headers: Mapping[str, str] | None) -> bool:
-    """Return whether a request is of the stateless revision, or of an unknown one."""
-    if message["method"] == "initialize":
-        return False
-    version = (headers or {}).get("mcp-protocol-version")
-    return f"{KEY}protocolVersion" in _meta_of(message) or version not in (None, *WITH_HANDSHAKE)
 
 
 def _check_envelope(message: dict[str, Any], headers: Mapping[str, str] | None) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel
-
 from rag_assistant.answering.tool_arguments import (
     Arguments,
     ListDocuments,
@@ -99,7 +97,17 @@ class AssistantTools:
         self._tools = {name: tool for name, tool in tools.items() if name != "ask" or "ask" in abilities}
 
     def listed(self) -> list[dict[str, Any]]:
-        return [_described(name, kind) for name, (kind, _) in self._tools.items()]
+        functions = {name: schema_of(name, kind)["function"] for name, (kind, _) in self._tools.items()}
+        return [
+            {
+                "name": name,
+                "description": function["description"],
+                "inputSchema": function["parameters"],
+                # Only asking stores something, and nothing destroys anything.
+                "annotations": {"readOnlyHint": name != "ask", "destructiveHint": False, "openWorldHint": False},
+            }
+            for name, function in functions.items()
+        ]
 
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         """Return the result of a call. Raises RpcError for an unknown tool."""
@@ -177,14 +185,3 @@ def _answer_text(turn: Turn) -> str:
 def _result(text: str, data: dict[str, Any] | None = None, *, failed: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": failed}
     return result if data is None else result | {"structuredContent": data}
-
-
-def _described(name: str, kind: type[BaseModel]) -> dict[str, Any]:
-    function = schema_of(name, kind)["function"]
-    return {
-        "name": name,
-        "description": function["description"],
-        "inputSchema": function["parameters"],
-        # Only asking stores something, and nothing destroys anything.
-        "annotations": {"readOnlyHint": name != "ask", "destructiveHint": False, "openWorldHint": False},
-    }

@@ -45,7 +45,7 @@ def page(name: str) -> str | Response:
         return _shown(f"{name}.md")
     if name not in handbook().names or name.endswith(".md"):
         abort(404)
-    picture = Response(handbook().picture(name).read_bytes(), content_type="image/png")
+    picture = Response((handbook().root / name).read_bytes(), content_type="image/png")
     picture.cache_control.max_age = MAX_AGE_SECONDS
     return picture
 

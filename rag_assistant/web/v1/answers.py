@@ -51,7 +51,11 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
     """
     with ExitStack() as leaving:
         events, facts = _begin(incoming, leaving)
-        begun = _until_start(events)
+        begun: list[Event | None] = []
+        for event in events:  # Up to the first with content, or to a heartbeat.
+            begun.append(event)
+            if event is None or event.name != "state":
+                break
         first = begun[-1]
         if first is not None and first.name == "error":
             return answer_with_error(first.data)
@@ -90,13 +94,3 @@ def about(
         return f"{root}/{source['document_id']}?start={source['start']}&end={source['end']}"
 
     return About(own_id, model, int(time.time()), link, tuple(ignored), stored, manages_context)
-
-
-def _until_start(events: Events) -> list[Event | None]:
-    """Return the events up to the first with content, or up to a heartbeat."""
-    begun: list[Event | None] = []
-    for event in events:
-        begun.append(event)
-        if event is None or event.name != "state":
-            break
-    return begun

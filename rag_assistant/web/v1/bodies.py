@@ -271,7 +271,8 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
     content = json_object()
     unneeded = {*getattr(model, "hints", ()), *REFUSED} - set(model.model_fields)
     for name, reason in REFUSED.items():
-        if name in content and name in unneeded and not _asks_for_nothing(name, content[name]):
+        nothing = (None, 1) if name == "n" else NOTHING
+        if name in content and name in unneeded and content[name] not in nothing:
             raise InvalidRequest(f"{name} is not supported: {reason}.", param=name)
     ignored = sorted(name for name in unneeded - set(REFUSED) if content.get(name) is not None)
     if content.get("max_tokens") == -1:  # Some clients' word for no limit.
@@ -314,9 +315,3 @@ def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:
             if name not in fields and where and value not in NOTHING and given.get("role") != "function":
                 yield place
             yield from _unread(getattr(part, name, None), value, place)
-
-
-def _asks_for_nothing(name: str, value: Any) -> bool:
-    if name == "n":
-        return value in (None, 1)
-    return value in NOTHING
