@@ -27,7 +27,7 @@ def write_site(folder: Path) -> list[str]:
     for name in handbook.names:
         place = _place(folder, file_of(name))
         if not name.endswith(".md"):
-            shutil.copyfile((handbook.root / name), place)
+            shutil.copyfile(handbook.root / name, place)
             continue
         here = partial(_from, file_of(name))
         html = template.render(

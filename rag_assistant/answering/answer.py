@@ -161,7 +161,13 @@ def prepare(
     live, deps, settings = task.live, task.deps, task.settings
     if deps.models.connected and not quotes:
         live.tell("preparing", "Waiting for the model.")
-    endpoint = QUOTES_ENDPOINT if quotes else _endpoint(task, is_trial)
+    try:
+        endpoint = QUOTES_ENDPOINT if quotes else deps.models.endpoint(live.call)
+    except ModelError:
+        if not is_trial:
+            raise
+        # An unreachable model is no reason to lose a question: its answer reports that.
+        endpoint = deps.models.known_endpoint()
     profile = profile_of(endpoint, conversation, task)
     rules = rules_for(conversation, settings, live.turn)
     window = load_window(deps.history, conversation, live.turn.number, rules, settings)
@@ -181,16 +187,6 @@ def profile_of(endpoint: Endpoint, conversation: Conversation, task: Task, *, us
     endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
     ratio, tools = task.deps.models.calibration.ratio(endpoint), task.deps.tools.schemas
     return profile_for(endpoint, task.settings, ratio, tools, task.live.turn.options, conversation.project)
-
-
-def _endpoint(task: Task, is_trial: bool) -> Endpoint:
-    try:
-        return task.deps.models.endpoint(task.live.call)
-    except ModelError:
-        if not is_trial:
-            raise
-        # An unreachable model is no reason to lose a question: its answer reports that.
-        return task.deps.models.known_endpoint()
 
 
 def search_documents(

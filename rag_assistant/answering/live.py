@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.records import Conversation, Event, Question, Step, Turn, Unset
+from rag_assistant.records import Conversation, Event, Question, Step, Turn, turn_of
 from rag_assistant.records.errors import AssistantError, Overloaded
 from rag_assistant.records.views import StartEvent, data_of, turn_data, view_of
 
@@ -54,20 +54,7 @@ def stored_events(turn: Turn, after: int) -> list[Event]:
 
 def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
     """Return the turn of a question in a conversation that isn't stored."""
-    return Turn(
-        id=turn_id,
-        conversation_id=conversation.id,
-        number=conversation.turns + 1,
-        status="running",
-        question=question.text,
-        answer="",
-        created_at=datetime.now(UTC),
-        max_history_turns=question.max_history_turns,
-        scope=conversation.scope_asked if isinstance(question.scope, Unset) else question.scope,
-        on_overflow=question.on_overflow,
-        options=question.options,
-        images=question.images,
-    )
+    return replace(turn_of(question, conversation, turn_id, datetime.now(UTC)), number=conversation.turns + 1)
 
 
 class LiveTurn:
@@ -148,7 +135,10 @@ class LiveTurn:
     def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
         """Yield the answer's events from character ``after`` on, merged between two reads; ``None`` is a heartbeat."""
         with self._changed:
-            news, seen = self._so_far(), len(self._log)
+            token, seen = Event("token", {"text": self.text()}, self.length), len(self._log)
+            last = [event for event in self._log[-1:] if event.name in LAST_EVENTS]
+            so_far = (self._state, self._start, *self._steps, token, *last)
+            news = [event for event in so_far if event is not None]
             self.followers += 1
         try:
             while True:
@@ -169,13 +159,6 @@ class LiveTurn:
         """Pass an event to all followers; the lock is held."""
         self._log.append(event)
         self._changed.notify_all()
-
-    def _so_far(self) -> list[Event]:
-        """Return what has been shown, for a new follower."""
-        token = Event("token", {"text": self.text()}, self.length)
-        so_far = [self._state, self._start, *self._steps, token]
-        last = [event for event in self._log[-1:] if event.name in LAST_EVENTS]
-        return [event for event in so_far if event is not None] + last
 
 
 def _joined(events: Iterable[Event]) -> list[Event]:

@@ -5,7 +5,7 @@ They use the remaining room; related turns that aren't sent are reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -48,9 +48,15 @@ def with_recall(built: BuiltRequest, task: Task) -> BuiltRequest:
     limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes come from documents only.
     related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
-    cited = _cited(built, recalled, deps.history)
-    sources, budget = built.draft.found.sources, settings.passages_token_budget
-    evidence = cited_passages(deps.retriever, cited, sources, turn.scope, budget)
+    found, budget = built.draft.found, settings.passages_token_budget
+    evidence: tuple[Source, ...] = ()
+    if found.sources and not built.draft.profile.tools:
+        cited = {turn.number: turn.sources for turn in recalled}
+        if found.query.leaning >= MIN_LEANING:
+            newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
+            cited |= deps.history.cited(built.draft.window.conversation, newest)
+        newest_first = dict(sorted(cited.items(), reverse=True))
+        evidence = cited_passages(deps.retriever, newest_first, found.sources, turn.scope, budget)
     past = _past(built, evidence, deps.history, budget)
     if not (related or evidence or past):
         return built
@@ -75,20 +81,6 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[R
     for one in in_turn(by_part):
         related.setdefault(one.number, one if one.why else replace(one, why=receipt.why_left_out(one.number)))
     return tuple(related.values())
-
-
-def _cited(
-    built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: ViewedHistory
-) -> dict[int, tuple[Source, ...]]:
-    """Return what was cited in the turns a follow-up refers to, newest first, and in the recalled ones."""
-    draft = built.draft
-    if draft.profile.tools or not draft.found.sources:
-        return {}
-    cited = {turn.number: turn.sources for turn in recalled}
-    if draft.found.query.leaning >= MIN_LEANING:
-        newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
-        cited |= history.cited(draft.window.conversation, newest)
-    return dict(sorted(cited.items(), reverse=True))
 
 
 def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
@@ -141,18 +133,12 @@ def cited_passages(
         for source in sources
         if source.turn is None and not any(_overlap(source, one) for one in retrieved)
     ]
-    standing = retriever.standing(candidates, scope) if candidates else []
-    fitting = [one for one in within_budget([*retrieved, *_apart(standing)], budget_tokens) if one.cited_in is not None]
-    return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(retrieved) + 1))
-
-
-def _apart(sources: Iterable[Source]) -> list[Source]:
-    """Return sources without those that overlap with an earlier one."""
     apart: list[Source] = []
-    for source in sources:
+    for source in retriever.standing(candidates, scope) if candidates else []:
         if not any(_overlap(source, one) for one in apart):
             apart.append(source)
-    return apart
+    fitting = [one for one in within_budget([*retrieved, *apart], budget_tokens) if one.cited_in is not None]
+    return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(retrieved) + 1))
 
 
 def _overlap(one: Source, other: Source) -> bool:

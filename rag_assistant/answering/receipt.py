@@ -20,6 +20,9 @@ from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 
+# What a receipt has as the history's does.
+OF_HISTORY = ("explanation", "results_shortened", "results_cut", "iterations_kept", "iterations_dropped")
+
 
 def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the receipt of a request; ``sent`` are the bodies of the answer's requests, this one last."""
@@ -35,11 +38,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "reading": list(draft.found.reading),
         "left_out": [asdict(run) for run in receipt.left_out],
         "kept_turns": list(receipt.kept_turns),
-        "explanation": receipt.explanation,
-        "results_shortened": receipt.results_shortened,
-        "results_cut": receipt.results_cut,
-        "iterations_kept": receipt.iterations_kept,
-        "iterations_dropped": receipt.iterations_dropped,
+        **{name: getattr(receipt, name) for name in OF_HISTORY},
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
         "limit_guess": guess.sentence if guess is not None else None,
         "past_turns": built.past_turns,
@@ -54,18 +53,14 @@ def usage_of(replies: Sequence[ModelReply]) -> dict[str, Any] | None:
     for reply in replies:
         if reply.finish_reason is not None:
             usage["finish_reason"] = reply.finish_reason
-        for name, value in _counted(reply.usage).items():
-            usage[name] = usage.get(name, 0) + value
+        if (reported := reply.usage) is not None:
+            details = reported.get("prompt_tokens_details")
+            counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+            counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
+            for name, value in ({"requests": 1} | counted).items():
+                if value is not None:
+                    usage[name] = usage.get(name, 0) + value
     return usage or None
-
-
-def _counted(reported: dict[str, Any] | None) -> dict[str, int]:
-    if reported is None:
-        return {}
-    details = reported.get("prompt_tokens_details")
-    counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
-    counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
-    return {"requests": 1} | {name: value for name, value in counted.items() if value is not None}
 
 
 def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -128,13 +128,6 @@ class Draft(Struct, frozen=True):
         """The passages sent with the question: retrieved ones, those cited before, other conversations."""
         return self.found.sources + self.evidence + self.past
 
-    @property
-    def limited_profile(self) -> ModelProfile:
-        """The profile with the limit of this request."""
-        profile = self.profile
-        limit = profile.max_request_tokens if self.ignores_budget else profile.request_tokens
-        return replace(profile, request_tokens=min_limit(limit, self.token_cap))
-
 
 class BuiltRequest(Struct, frozen=True):
     """A request that fits. ``draft`` is what it really contains, which may be less than planned."""
@@ -207,39 +200,33 @@ def build_request(draft: Draft) -> BuiltRequest:
     If the question doesn't fit with its passages, the worst of them are dropped. Notes, recalled turns, cited passages
     and other conversations only use the remaining room and displace nothing. Raises QuestionDoesNotFit.
     """
-    built = _with_passages(replace(draft, recalled=(), evidence=(), past=(), notes=()))
-    turns, passages, past, notes = draft.recalled, draft.evidence, draft.past, draft.notes
-    built = _with_most(built, [replace(built.draft, notes=notes[:count]) for count in range(len(notes), 0, -1)])
-    built = _with_most(built, [replace(built.draft, recalled=turns[:count]) for count in range(len(turns), 0, -1)])
-    built = _with_most(built, [replace(built.draft, evidence=passages[:n]) for n in range(len(passages), 0, -1)])
-    return _with_most(built, [replace(built.draft, past=past[:n]) for n in range(len(past), 0, -1)])
-
-
-def _with_most(built: BuiltRequest, drafts: Sequence[Draft]) -> BuiltRequest:
-    """Return the request of the first draft that displaces nothing of ``built``, or ``built`` itself."""
-    for draft in drafts:
+    built, least = None, replace(draft, recalled=(), evidence=(), past=(), notes=())
+    while built is None:
         try:
-            more = _fitted(draft)
+            built = _fitted(least)
         except QuestionDoesNotFit:
-            continue
-        # Only their questions may differ.
-        if replace(more.fitted.receipt, tokens={}) == replace(built.fitted.receipt, tokens={}):
-            return more
+            if not least.found.sources or least.iterations:
+                raise
+            least = replace(least, found=replace(least.found, sources=least.found.sources[:-1]))
+    for name in ("notes", "recalled", "evidence", "past"):
+        wanted = getattr(draft, name)
+        for count in range(len(wanted), 0, -1):
+            try:
+                more = _fitted(replace(built.draft, **{name: wanted[:count]}))
+            except QuestionDoesNotFit:
+                continue
+            # Where nothing is displaced, only their questions differ.
+            if replace(more.fitted.receipt, tokens={}) == replace(built.fitted.receipt, tokens={}):
+                built = more
+                break
     return built
 
 
-def _with_passages(draft: Draft) -> BuiltRequest:
-    while True:
-        try:
-            return _fitted(draft)
-        except QuestionDoesNotFit:
-            if not draft.found.sources or draft.iterations:
-                raise
-            draft = replace(draft, found=replace(draft.found, sources=draft.found.sources[:-1]))
-
-
 def _fitted(draft: Draft) -> BuiltRequest:
-    return BuiltRequest(draft, fit_window(draft.window, draft.limited_profile, question_of(draft), draft.iterations))
+    profile = draft.profile
+    limit = profile.max_request_tokens if draft.ignores_budget else profile.request_tokens
+    profile = replace(profile, request_tokens=min_limit(limit, draft.token_cap))
+    return BuiltRequest(draft, fit_window(draft.window, profile, question_of(draft), draft.iterations))
 
 
 def question_of(draft: Draft) -> Message:

@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from rag_assistant.history.fitting import FittedHistory
+from rag_assistant.history.receipt import HistoryReceipt
 from rag_assistant.history.words import turns_by_reason
-from rag_assistant.records import RelatedTurn
+from rag_assistant.records import HistoryFigures, RelatedTurn
 
 
 def history_figures(
@@ -31,21 +32,12 @@ def history_figures(
         "passages": passage_tokens,
         "question": tokens["question"] - passage_tokens,
     }
-    return {
-        "max_history_turns": receipt.max_history_turns,
-        "strategy": receipt.strategy,
-        "turns_total": receipt.turns_total,
-        "turns_kept": receipt.turns_kept,
-        "turns_dropped": receipt.turns_dropped,
-        "messages_dropped": receipt.messages_dropped,
-        "first_kept_turn": receipt.first_kept_turn,
-        "reason": receipt.reason,
+    shared = HistoryReceipt.__struct_fields__
+    return {name: getattr(receipt, name) for name in HistoryFigures.__struct_fields__ if name in shared} | {
         "notice": fitted.notice,
         "left_out": turns_by_reason(receipt.left_out),
-        "summary_sent": receipt.summary_sent,
         "recalled_turns": list(recalled),
         "missing": [{"turn": turn.number, "why": turn.why, "score": turn.certainty} for turn in missing],
-        "iterations_dropped": receipt.iterations_dropped,
         "endpoint": None,
         "tokens": parts | {"total": sum(parts.values()), "limit": limit, "read": None},
     }

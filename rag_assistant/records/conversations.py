@@ -9,7 +9,7 @@ from msgspec import Struct
 from rag_assistant.records.accounts import Shared
 from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
 from rag_assistant.records.base import UNSET, Message, Unset, text_in
-from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, ConversationSearch, Scope
+from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, ConversationSearch, Question, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
 # The title of a conversation until its first question.
@@ -284,6 +284,25 @@ class Turn(Struct, frozen=True):
         if self.error_type is None:
             return None
         return ErrorData(self.error_type, self.error_message or "", retry_after_seconds=self.retry_after_seconds)
+
+
+def turn_of(question: Question, conversation: Conversation, turn_id: int, created_at: datetime) -> Turn:
+    """Return the turn of a question, the conversation's last one."""
+    return Turn(
+        id=turn_id,
+        conversation_id=conversation.id,
+        number=conversation.turns,
+        status="running",
+        question=question.text,
+        answer="",
+        created_at=created_at,
+        max_history_turns=question.max_history_turns,
+        scope=conversation.scope_asked if isinstance(question.scope, Unset) else question.scope,
+        on_overflow=question.on_overflow,
+        confirms_turn=question.confirms_turn,
+        options=question.options,
+        images=question.images,
+    )
 
 
 class AnswerVersion(Struct, frozen=True):

@@ -22,6 +22,7 @@ from rag_assistant.records import (
     TurnStatus,
     Unset,
     errors,
+    turn_of,
 )
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
@@ -153,15 +154,15 @@ class TurnStore(Store):
         conversation = conversation_of(connection, row)
         if question.project_id not in (None, conversation.project_id):
             raise errors.NotInProject(conversation.id, question.project_id)
-        scope = conversation.scope_asked if isinstance(question.scope, Unset) else question.scope
+        images, turn = tuple(map(picture_key, question.images)), turn_of(question, conversation, 0, moment)
         key = question.idempotency_key
-        accepted = {
+        accepted: dict[str, Any] = {
             "conversation_id": conversation_id,
-            "number": conversation.turns,
-            "status": "running",
+            "number": turn.number,
+            "status": turn.status,
             "visible": False,
             "owner": self.owner,
-            "request": request_of(replace(question, scope=scope)),
+            "request": request_of(replace(question, scope=turn.scope)),
             "idempotency_key": None if key is None else key_of(connection, key),
             "request_hash": hash_of(question) if key else None,
             "message_count": 1,
@@ -170,25 +171,9 @@ class TurnStore(Store):
         }
         turn_id = connection.execute(_ACCEPT, accepted).scalar_one()
         keep_pictures(connection, turn_id, question.images)
-        images = [picture_key(url) for url in question.images]
         extra = {IMAGES: images} if images else None
         connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text, extra))
-        turn = Turn(
-            id=turn_id,
-            conversation_id=conversation_id,
-            number=conversation.turns,
-            status="running",
-            question=question.text,
-            answer="",
-            created_at=moment,
-            max_history_turns=question.max_history_turns,
-            scope=scope,
-            on_overflow=question.on_overflow,
-            confirms_turn=question.confirms_turn,
-            options=question.options,
-            images=tuple(images),
-        )
-        return turn, conversation
+        return replace(turn, id=turn_id, images=images), conversation
 
     def retry(self, turn_id: int) -> tuple[Turn, Conversation]:
         """Restart a failed turn, the conversation's last; return it and its conversation. Raises TurnNotRetryable."""
