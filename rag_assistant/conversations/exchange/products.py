@@ -12,7 +12,14 @@ from typing import Any
 from msgspec import Struct
 
 from rag_assistant.conversations.exchange.archive import ALLOWED, is_archive, parsed, pieces_of, read_archive
-from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, conversations_of, moment, text_in
+from rag_assistant.conversations.exchange.trees import (
+    MessageTree,
+    TreeMessage,
+    conversations_of,
+    message_of,
+    moment,
+    text_in,
+)
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import shown, storable_value
@@ -25,11 +32,6 @@ DRAWN = re.compile(
     "\\s?\ue200(?P<kind>[^\ue200-\ue202]*+)(?P<rest>[^\ue200\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
 )
 NAMED = re.compile(r'\["[^"]*", ?"([^"]*)"')
-
-
-def is_chatgpt(one: Any) -> bool:
-    """Return whether this is a conversation of ChatGPT's export."""
-    return isinstance(one, dict) and isinstance(one.get("mapping"), dict)
 
 
 def read_chatgpt(one: dict[str, Any]) -> MessageTree:
@@ -50,30 +52,20 @@ def read_chatgpt(one: dict[str, Any]) -> MessageTree:
 
 
 def _chatgpt_message(name: str, node: dict[str, Any], default_model: str | None) -> TreeMessage:
-    parent = node["parent"] if isinstance(node.get("parent"), str) else None
-    message = node.get("message")
-    if not isinstance(message, dict) or (role := _shown_role(message)) is None:
-        return TreeMessage(name, parent, "hidden")
-    text = DRAWN.sub(_name_in, "\n\n".join(_chatgpt_texts(message.get("content")))).strip()
-    if not text:
-        return TreeMessage(name, parent, "hidden")
-    model = text_in(_dict(message.get("metadata")).get("model_slug")) or default_model
-    return TreeMessage(
-        name, parent, role, text, moment(message.get("create_time")), model if role == "assistant" else None
-    )
+    message = _dict(node.get("message"))
+    metadata, role = _dict(message.get("metadata")), _dict(message.get("author")).get("role")
+    for_a_tool = message.get("recipient") not in (None, "all") or message.get("channel") in ("analysis", "commentary")
+    if for_a_tool or metadata.get("is_visually_hidden_from_conversation"):
+        role = None
+    text = DRAWN.sub(_name_in, "\n\n".join(_chatgpt_texts(message.get("content")))).strip() if role else ""
+    model = text_in(metadata.get("model_slug")) or default_model
+    return message_of(name, node.get("parent"), role, text, message.get("create_time"), model)
 
 
 def _name_in(drawn: re.Match[str]) -> str:
     """Return the shown name, nothing for a source, whose target isn't in the export."""
     named = NAMED.search(drawn["rest"] or "") if drawn["kind"] == "entity" else None
     return f" {named[1]}" if named else ""
-
-
-def _shown_role(message: dict[str, Any]) -> Any:
-    role = _dict(message.get("author")).get("role")
-    hidden = _dict(message.get("metadata")).get("is_visually_hidden_from_conversation")
-    for_a_tool = message.get("recipient") not in (None, "all") or message.get("channel") in ("analysis", "commentary")
-    return role if role in ("user", "assistant") and not hidden and not for_a_tool else None
 
 
 def _chatgpt_texts(content: Any) -> Iterator[str]:
@@ -99,11 +91,6 @@ FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"'
 FOLDED_END = re.compile(r"</details>\s*")
 
 
-def is_open_webui(one: Any) -> bool:
-    """Return whether this is a chat of Open WebUI's export."""
-    return isinstance(one, dict) and isinstance(_open_webui_messages(one), dict)
-
-
 def read_open_webui(one: dict[str, Any]) -> MessageTree:
     """Return a chat without reasoning and tool calls, which are part of its answers there."""
     inner = _inner(one)
@@ -113,7 +100,17 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
         product="Open WebUI",
         id=text_in(one.get("id")) or f"{one.get('title')}, {one.get('created_at')}",
         title=text_in(one.get("title")) or text_in(inner.get("title")),
-        messages={name: _open_webui_message(name, node) for name, node in nodes.items()},
+        messages={
+            name: message_of(
+                name,
+                node.get("parentId"),
+                node.get("role"),
+                _without_folded(text_in(node.get("content"))).strip(),
+                node.get("timestamp"),
+                node.get("model"),
+            )
+            for name, node in nodes.items()
+        },
         current=current if isinstance(current, str) else None,
         created_at=moment(one.get("created_at")) or moment(inner.get("timestamp")),
         updated_at=moment(one.get("updated_at")),
@@ -133,16 +130,6 @@ def _open_webui_messages(one: dict[str, Any]) -> Any:
     return history.get("messages") if isinstance(history, dict) else None
 
 
-def _open_webui_message(name: str, node: dict[str, Any]) -> TreeMessage:
-    parent = node["parentId"] if isinstance(node.get("parentId"), str) else None
-    role = node.get("role")
-    text = _without_folded(text_in(node.get("content"))).strip()
-    if role not in ("user", "assistant") or not text:
-        return TreeMessage(name, parent, "hidden")
-    model = text_in(node.get("model")) or None
-    return TreeMessage(name, parent, role, text, moment(node.get("timestamp")), model if role == "assistant" else None)
-
-
 def _without_folded(text: str) -> str:
     parts, at = [], 0
     while (begin := FOLDED.search(text, at)) and (end := FOLDED_END.search(text, begin.end())):
@@ -151,21 +138,14 @@ def _without_folded(text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-def is_librechat(one: Any) -> bool:
-    """Return whether this is a conversation exported by LibreChat."""
-    return (
-        isinstance(one, dict)
-        and isinstance(one.get("conversationId"), str)
-        and isinstance(one.get("messages") or one.get("messagesTree"), list)
-    )
+def _librechat_messages(one: dict[str, Any]) -> Any:
+    return isinstance(one.get("conversationId"), str) and (one.get("messages") or one.get("messagesTree"))
 
 
 def read_librechat(one: dict[str, Any]) -> MessageTree:
     """Return a conversation; LibreChat doesn't mark the shown branch, so it is the last message's."""
     messages: dict[str, TreeMessage] = {}
-    waiting: list[tuple[Any, str | None]] = [
-        (message, None) for message in reversed(one.get("messages") or one["messagesTree"])
-    ]
+    waiting: list[tuple[Any, str | None]] = [(message, None) for message in reversed(_librechat_messages(one))]
     # If branches were left out, a message may lack its parent.
     linear = one.get("branches") is False and one.get("recursive") is not True
     while waiting:
@@ -190,14 +170,11 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
 
 def _librechat_message(node: dict[str, Any], above: str | None, before: str | None, number: int) -> TreeMessage:
     name = text_in(node.get("messageId")) or f"message {number}"
-    named = node.get("parentMessageId")
-    parent = above or before or (named if isinstance(named, str) else None)
-    role: Any = "user" if node.get("isCreatedByUser") is True else "assistant"
+    parent = above or before or node.get("parentMessageId")
+    role = "user" if node.get("isCreatedByUser") is True else "assistant"
     text = text_in(node.get("text")).strip() or "\n\n".join(_parts(node.get("content")))
-    if not text or node.get("error") is True:
-        return TreeMessage(name, parent, "hidden")
-    model = text_in(node.get("model")) or None
-    return TreeMessage(name, parent, role, text, moment(node.get("createdAt")), model if role == "assistant" else None)
+    shown = None if node.get("error") is True else role
+    return message_of(name, parent, shown, text, node.get("createdAt"), node.get("model"))
 
 
 def _parts(content: Any) -> list[str]:
@@ -210,11 +187,11 @@ def _parts(content: Any) -> list[str]:
     return [text for text in texts if text]
 
 
-# Of each product, how its conversations are recognised, and read.
-PRODUCTS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
-    (is_chatgpt, read_chatgpt),
-    (is_open_webui, read_open_webui),
-    (is_librechat, read_librechat),
+# Of each product, where a conversation has its messages, the kind of these, and how it is read.
+PRODUCTS: tuple[tuple[Callable[[dict[str, Any]], Any], type, Callable[[dict[str, Any]], MessageTree]], ...] = (
+    (lambda one: one.get("mapping"), dict, read_chatgpt),
+    (_open_webui_messages, dict, read_open_webui),
+    (_librechat_messages, list, read_librechat),
 )
 
 
@@ -247,7 +224,8 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
         if b"\\u" in piece and (whole := storable_value(entry)) != entry:
             entry = whole
             mended += 1
-        read = next((reader for fits, reader in PRODUCTS if fits(entry)), None)
+        tried = PRODUCTS if isinstance(entry, dict) else ()
+        read = next((reader for messages_of, kind, reader in tried if isinstance(messages_of(entry), kind)), None)
         if read is None:
             first_unread = first_unread if unreadable else _in_words(entry)
             unreadable += 1

@@ -30,6 +30,14 @@ class TreeMessage(Struct, frozen=True):
     model: str | None = None
 
 
+def message_of(name: str, parent: Any, role: Any, text: str, at: Any, model: Any) -> TreeMessage:
+    """Return a message with a product's values; one without text, or of neither a person nor a model, is hidden."""
+    parent = parent if isinstance(parent, str) else None
+    if role not in ("user", "assistant") or not text:
+        return TreeMessage(name, parent, "hidden")
+    return TreeMessage(name, parent, role, text, moment(at), text_in(model) or None if role == "assistant" else None)
+
+
 class MessageTree(Struct, frozen=True):
     """A conversation of another product; ``current`` is the last message of the shown branch."""
 

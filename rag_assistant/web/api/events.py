@@ -4,11 +4,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
-from flask import Response
 
 from rag_assistant.records import Event
 from rag_assistant.records.errors import Overloaded, ServerEnding
@@ -32,45 +31,29 @@ class Readers:
         self._closed = False
         self.waiting = 0
 
-    def enter(self) -> None:
-        """Take a place. Raises Overloaded if there is none, ServerEnding during shutdown."""
+    @contextmanager
+    def place(self) -> Iterator[ExitStack]:
+        """Take a place, and give what releases it at the end, unless a stream takes that over with ``pop_all``.
+
+        Raises Overloaded if there is none, ServerEnding during shutdown.
+        """
         with self._lock:
             if self._closed:
                 raise ServerEnding
             if self.waiting >= self._limit:
                 raise Overloaded(self._limit)
             self.waiting += 1
+        with ExitStack() as leaving:
+            leaving.callback(self._leave)
+            yield leaving
 
     def close(self) -> None:
         """Refuse new connections: the server is shutting down."""
         self._closed = True
 
-    @contextmanager
-    def place_for_stream(self) -> Iterator[None]:
-        """Take a place, which a stream started inside releases; otherwise it is released here. Raises Overloaded."""
-        self.enter()
-        try:
-            yield
-        except BaseException:
-            self.leave()
-            raise
-
-    def leave(self) -> None:
-        """Release a place."""
+    def _leave(self) -> None:
         with self._lock:
             self.waiting -= 1
-
-
-def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Blocks | None = None) -> Response:
-    """Return the response that streams ``events``; the place is released however it ends.
-
-    With ``blocks``, which must see the answer from its beginning, each ``token`` has HTML instead of text: ``keep``
-    blocks stay, ``html`` follows them.
-    """
-    frames = map(frame, events) if blocks is None else _drawn(events, blocks)
-    response = Response(frames, headers=HEADERS)
-    response.call_on_close(readers.leave)
-    return response
 
 
 def frame(event: Event | None) -> bytes:
@@ -81,8 +64,11 @@ def frame(event: Event | None) -> bytes:
     return f"event: {event.name}\n{position}data: ".encode() + msgspec.json.encode(event.data) + b"\n\n"
 
 
-def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
-    """Yield frames whose tokens carry HTML. Rendering sets the pace, so that a long answer doesn't use up a core."""
+def drawn_frames(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
+    """Yield frames of an answer, from its beginning, with HTML instead of text: ``keep`` blocks stay, ``html`` follows.
+
+    Rendering sets the pace, so that a long answer doesn't use up a core.
+    """
     for event in events:
         if event is None or event.name != "token":
             yield frame(event)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 
 from flask import (
     Blueprint,
@@ -39,7 +40,7 @@ from rag_assistant.records.views import (
     turn_view,
     view_of,
 )
-from rag_assistant.web.api.events import Readers, collect, event_stream
+from rag_assistant.web.api.events import HEADERS, Readers, collect, drawn_frames, frame
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
@@ -69,14 +70,11 @@ def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
     take_pictures()
     question = read_body(QueryBody).as_question(idempotency_key())
-    readers().enter()
-    try:
+    with readers().place():
         turn = services().assistant.ask(question)
         data = collect(while_let_in(services().assistant.follow(turn.id)))
-        # The status of its error marks an incomplete answer.
-        return answer_with_error(data) if "error" in data else jsonify(data)
-    finally:
-        readers().leave()
+    # The status of its error marks an incomplete answer.
+    return answer_with_error(data) if "error" in data else jsonify(data)
 
 
 @blueprint.post(
@@ -87,8 +85,8 @@ def query_stream() -> Response:
     drawn = flag_asked("html") is True
     take_pictures()
     question = read_body(QueryBody).as_question(idempotency_key(), interactive=drawn)
-    with readers().place_for_stream():
-        return stream(services().assistant.ask(question), 0, drawn)
+    with readers().place() as leaving:
+        return stream(services().assistant.ask(question), 0, drawn, leaving)
 
 
 @blueprint.post("/query/temporary", policy=ASK, params=("html",), body=TemporaryBody, events=EVENTS)
@@ -96,12 +94,12 @@ def temporary_query() -> Response:
     """Answer a question of a conversation that is sent along, as a stream of events. Nothing is stored."""
     drawn, body = flag_asked("html") is True, read_body(TemporaryBody)
     question = body.question_about(body.question, on_overflow=body.on_overflow)
-    with readers().place_for_stream():
+    with readers().place() as leaving:
         live = services().assistant.ask_stateless(question, SentHistory(body.as_messages()))
+        leaving.callback(live.call.stop)  # Nobody reconnects to it.
         events = while_let_in(services().assistant.follow_live(live))
-        response = _streamed(_with_its_turn(events, live) if drawn else events, drawn)
+        response = _streamed(_with_its_turn(events, live) if drawn else events, drawn, leaving)
         response.response = stream_with_context(response.iter_encoded())
-        response.call_on_close(live.call.stop)  # Nobody reconnects to it.
         return response
 
 
@@ -144,8 +142,8 @@ def turn_stream(turn_id: int) -> Response:
     after = int(last_event_id) if spells_number(last_event_id) else 0
     if turn.status != "running" and after == end_position(turn):
         return Response(status=204)  # For EventSource: a client that has seen the end must not reconnect.
-    with readers().place_for_stream():
-        return stream(turn, after, drawn)
+    with readers().place() as leaving:
+        return stream(turn, after, drawn, leaving)
 
 
 @blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer)
@@ -253,21 +251,23 @@ def readers() -> Readers:
     return bound
 
 
-def stream(turn: Turn, after: int, drawn: bool) -> Response:
+def stream(turn: Turn, after: int, drawn: bool, leaving: ExitStack) -> Response:
     """Return the stream of a turn, whose id is in X-Turn-Id.
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens carry HTML.
     """
-    response = _streamed(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)), drawn)
+    response = _streamed(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)), drawn, leaving)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
 
 
-def _streamed(events: Iterator[Event | None], drawn: bool) -> Response:
+def _streamed(events: Iterator[Event | None], drawn: bool, leaving: ExitStack) -> Response:
     spoken = language()
     if spoken is not ENGLISH:
         events = (event and replace(event, data=in_words_of(spoken, event.data)) for event in events)
-    return event_stream(events, readers(), Blocks() if drawn else None)
+    response = Response(drawn_frames(events, Blocks()) if drawn else map(frame, events), headers=HEADERS)
+    response.call_on_close(leaving.pop_all().close)
+    return response
 
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:

@@ -34,7 +34,7 @@ class Asked(Struct, frozen=True):
 
 def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
     """Return the whole answer in a ``shape``. One that failed or broke off is an error."""
-    with ExitStack() as leaving:
+    with readers().place() as leaving:
         events, facts = _begin(incoming, leaving)
         data = collect(events)
     if "error" in data:
@@ -49,7 +49,7 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
 
     It begins when the figures for its headers are known, or after a while without them; earlier failures are errors.
     """
-    with ExitStack() as leaving:
+    with readers().place() as leaving:
         events, facts = _begin(incoming, leaving)
         begun: list[Event | None] = []
         for event in events:  # Up to the first with content, or to a heartbeat.
@@ -67,10 +67,7 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
 
 def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
     """Return the events of a started answer, and what is known of it; ``leaving`` ends it."""
-    # The stream ends after the request, outside of the application context.
-    places, assistant = readers(), services().assistant
-    places.enter()
-    leaving.callback(places.leave)
+    assistant = services().assistant
     if incoming.stored:
         turn = assistant.ask(incoming.question)
         events, own_id = assistant.follow(turn.id), str(turn.id)
