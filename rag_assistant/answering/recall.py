@@ -48,15 +48,15 @@ def with_recall(built: BuiltRequest, task: Task) -> BuiltRequest:
     limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes come from documents only.
     related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
-    found, budget = built.draft.found, settings.passages_token_budget
+    search, budget = built.draft.found, settings.passages_token_budget
     evidence: tuple[Source, ...] = ()
-    if found.sources and not built.draft.profile.tools:
+    if search.sources and not built.draft.profile.tools:
         cited = {turn.number: turn.sources for turn in recalled}
-        if found.query.leaning >= MIN_LEANING:
+        if search.query.leaning >= MIN_LEANING:
             newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
             cited |= deps.history.cited(built.draft.window.conversation, newest)
         newest_first = dict(sorted(cited.items(), reverse=True))
-        evidence = cited_passages(deps.retriever, newest_first, found.sources, turn.scope, budget)
+        evidence = cited_passages(deps.retriever, newest_first, search.sources, turn.scope, budget)
     past = _past(built, evidence, deps.history, budget)
     if not (related or evidence or past):
         return built
