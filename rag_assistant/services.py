@@ -116,7 +116,11 @@ class Services(Stores):
         self.uploads = Uploads(self.open_files(values.files_url or str(self.data_dir / "uploads")))
         self.open_stores(database, self.uploads.store.owner)
         self.answers = AnswerLog(database, "", self._signals.tell_text)
-        self.backups = ScheduledBackups(self.backup_content, lambda: settings.current)
+        self.backups = ScheduledBackups(
+            self.backup_content,
+            lambda: settings.current,
+            lambda where: engines.open_bucket(where, "backup_folder", settings.current, self.data_dir),
+        )
         self.embeddings = EmbeddingStore(database)
         self.embedders = Embedders(
             self.embeddings,

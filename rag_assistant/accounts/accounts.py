@@ -5,6 +5,7 @@ Whoever can read the log may create the first one without a command line, once.
 
 import logging
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -16,8 +17,9 @@ from msgspec import Struct
 from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
-from rag_assistant.records import ABILITIES, Ability, ApiToken, ExternalIdentity, Identity, Person, Role, errors
+from rag_assistant.records import ABILITIES, ApiToken, ExternalIdentity, Identity, Person, Role, errors
 from rag_assistant.records.validation import storable
+from rag_assistant.settings.people import EMAIL
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore, name_key
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 SESSION_LIFETIME = timedelta(days=30)
 LINK_LIFETIME = timedelta(days=2)
 MAX_NAME_CHARS = 64
+MAX_BROWSER_CHARS = 200
 MAX_TOKEN_DAYS = 3650
 TOKEN_START = "rag_"  # noqa: S105 - how each begins, so that scanners know it
 PREFIX_CHARS = 10
@@ -86,7 +89,9 @@ class Accounts:
     def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
         """Return the secret of a new session for an authenticated person."""
         secret = secrets.token_urlsafe(32)
-        self.credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser, identity_id)
+        browser = browser[:MAX_BROWSER_CHARS]
+        values = {"address": address, "browser": browser, "identity_id": identity_id}
+        self.credentials.start_session(person.id, secret, SESSION_LIFETIME, **values)
         return secret
 
     def count_attempt(self, what: str, address: str) -> None:
@@ -98,11 +103,11 @@ class Accounts:
         session = self.credentials.session(secret)
         return None if session is None else Identity(session[0], session[0].abilities, session=session[1])
 
-    def by_token(self, secret: str) -> Identity | None:
-        """Return a token's identity, with the scopes that its person still has; ``None`` if it has expired."""
+    def by_token(self, secret: str) -> Identity:
+        """Return a token's identity, with the scopes that its person still has. Raises NotSignedIn."""
         used = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
         if used is None:
-            return None
+            raise errors.NotSignedIn("This API token has expired, was revoked, or never existed.")
         person, token = used
         return Identity(person, person.abilities & frozenset(token.scopes), token=token)
 
@@ -149,7 +154,11 @@ class Accounts:
         self, person: Person, name: str, scopes: Sequence[str], days: int | None, actor: Actor
     ) -> tuple[str, ApiToken]:
         """Create an API token, and return its secret, which is shown only once. Raises InvalidRequest, NotAllowed."""
-        chosen = _scopes(scopes)
+        if not scopes or not set(scopes) <= set(ABILITIES):
+            raise errors.InvalidRequest(
+                f'scopes are "{", ".join(scopes)}"; they must be one or more of {", ".join(ABILITIES)}.'
+            )
+        chosen = [ability for ability in ABILITIES if ability in scopes]
         if not set(chosen) <= person.abilities:
             raise errors.NotAllowed('Only an administrator can create a token with the scope "admin".')
         if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
@@ -158,9 +167,8 @@ class Accounts:
             )
         secret = TOKEN_START + secrets.token_urlsafe(32)
         until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-        token = self.credentials.add_token(
-            person.id, secret, secret[:PREFIX_CHARS], checked_name(name, "token"), chosen, until
-        )
+        values = {"prefix": secret[:PREFIX_CHARS], "name": checked_name(name, "token"), "scopes": chosen}
+        token = self.credentials.add_token(secret, person_id=person.id, expires_at=until, **values)
         self.note(actor, f"made a token ({', '.join(chosen)})", f"{person.name}: {token.name}")
         return secret, token
 
@@ -193,6 +201,15 @@ class Accounts:
         self._any = True
         self.note(actor, f"created an account ({person.role})", person.name)
         return person
+
+    def set_email(self, person: Person, email: str, actor: Actor) -> None:
+        """Set the address for password links. Raises InvalidRequest."""
+        if not re.fullmatch(EMAIL, email):
+            value = email[:MAX_NAME_CHARS]
+            raise errors.InvalidRequest(f'"{value}" is not an e-mail address.')
+        if email != person.email:
+            self.people.change(person.id, {"email": email})
+            self.note(actor, "changed the e-mail address", person.name)
 
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link for choosing a password, usable once within two days."""
@@ -255,15 +272,6 @@ def checked_name(name: str, of_what: str) -> str:
     return name
 
 
-def _scopes(scopes: Sequence[str]) -> tuple[Ability, ...]:
-    wrong = [scope for scope in scopes if scope not in ABILITIES]
-    if wrong or not scopes:
-        raise errors.InvalidRequest(
-            f'scopes are "{", ".join(scopes)}"; they must be one or more of {", ".join(ABILITIES)}.'
-        )
-    return tuple(ability for ability in ABILITIES if ability in scopes)
-
-
 def in_container() -> bool:
     """Return whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
     named = os.environ.get("container")  # noqa: SIM112 - so they spell it
@@ -279,23 +287,18 @@ class Setup:
 
     def prepare(self, settings: Settings) -> None:
         """Without an account, refuse settings that admit others; in a container, log a code. Raises SettingsError."""
-        others = self._others(settings)
-        if others is None or self._accounts.any():
+        named = [name for name in ("oidc_issuer", "proxy_user_header") if getattr(settings, name) is not None]
+        if (is_loopback(settings.host) and not named) or self._accounts.any():
             return
+        others = (
+            f"{named[0]} is set, so that others sign in"
+            if named
+            else f"host is {settings.host}, which others can reach"
+        )
         if not in_container():
             raise errors.SettingsError(f"{others}, and there is no account yet. Create one first: {MAKE_ONE}.")
         self._code = secrets.token_urlsafe(CODE_BYTES)
         log.warning("There is no account yet. Open /setup and make the first one with this code: %s", self._code)
-
-    @staticmethod
-    def _others(settings: Settings) -> str | None:
-        """Return why others can reach this server, ``None`` if they can't."""
-        if not is_loopback(settings.host):
-            return f"host is {settings.host}, which others can reach"
-        for name in ("oidc_issuer", "proxy_user_header"):
-            if getattr(settings, name) is not None:
-                return f"{name} is set, so that others sign in"
-        return None
 
     @property
     def is_open(self) -> bool:

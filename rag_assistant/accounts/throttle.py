@@ -6,8 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from ipaddress import ip_address, ip_network
 
-from msgspec import Struct
-
 from rag_assistant.records.errors import TooManyAttempts
 
 MAX_WAIT_SECONDS = 60.0
@@ -24,11 +22,6 @@ FREE_SUCCESSES = 20
 Key = tuple[str, ...]
 
 
-class _Failures(Struct):
-    count: int
-    last: float
-
-
 class Throttle:
     """Counts attempts; each counts as a failure until it is reported as successful.
 
@@ -38,7 +31,8 @@ class Throttle:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._failures: OrderedDict[Key, _Failures] = OrderedDict()
+        # How many, and when the last was.
+        self._failures: OrderedDict[Key, tuple[int, float]] = OrderedDict()
 
     def attempt(self, account: str, address: str, *, known_address: bool) -> None:
         """Count an attempt. Raises TooManyAttempts if it comes too soon; then it doesn't count."""
@@ -60,9 +54,8 @@ class Throttle:
             self._count(self._right(account, address), self._clock())
 
     def _count(self, key: Key, moment: float) -> None:
-        failures = self._failures.setdefault(key, _Failures(0, moment))
-        failures.count, failures.last = failures.count + 1, moment
-        self._failures.move_to_end(key)
+        count, _ = self._failures.pop(key, (0, moment))
+        self._failures[key] = count + 1, moment
         while len(self._failures) > MAX_KNOWN:
             self._failures.popitem(last=False)
 
@@ -79,14 +72,11 @@ class Throttle:
         return keys
 
     def _wait(self, key: Key, free: int, moment: float) -> float:
-        failures = self._failures.get(key)
-        if failures is None or moment - failures.last > FORGOTTEN_AFTER_SECONDS:
-            self._failures.pop(key, None)
+        count, last = self._failures.get(key, (0, moment))
+        if moment - last > FORGOTTEN_AFTER_SECONDS:
+            del self._failures[key]
             return 0.0
-        if failures.count < free:
-            return 0.0
-        pause: float = min(MAX_WAIT_SECONDS, 2.0 ** min(failures.count - free, 10))
-        return failures.last + pause - moment
+        return last + min(MAX_WAIT_SECONDS, 2.0 ** min(count - free, 10)) - moment if count >= free else 0.0
 
 
 def network_of(address: str) -> str:

@@ -57,15 +57,15 @@ def backup(services: Services, file: Path) -> None:
 
 
 @services_command("restore", start=False)
-@FILE
-def restore(services: Services, file: Path) -> None:
-    """Restore a backup into an empty data folder, PostgreSQL or S3."""
+@click.argument("file")
+def restore(services: Services, file: str) -> None:
+    """Restore a backup, also from an s3:// address, into an empty data folder, PostgreSQL or S3."""
     from rag_assistant.storage.backup import restore_backup
 
     with lock_data_dir(services.data_dir):
         try:
-            with progress("restore") as tell:
-                created_at, settings = restore_backup(file, services.backup_content(), tell)
+            with services.backups.local(file) as path, progress("restore") as tell:
+                created_at, settings = restore_backup(path, services.backup_content(), tell)
         except BackupFailed:
             if services.database.is_sqlite:
                 drop_unused(services.data_dir)
@@ -112,7 +112,8 @@ def doctor(services: Services, fix: bool, restore_test: bool) -> None:
         newest = services.backups.status().newest
         if newest is None:
             raise BackupFailed("There is no backup in backup_folder.")
-        created_at, usage = rehearse_restore(newest, services.data_dir, turn_terms)
+        with services.backups.local(newest) as path:
+            created_at, usage = rehearse_restore(path, services.data_dir, turn_terms)
         counts = f"{_counted(usage.turns, 'turn')}, {_counted(sum(usage.documents.values()), 'document')}"
         click.echo(f"{newest} can be restored: {counts}, the state of {created_at[:19]} UTC.")
         return

@@ -114,7 +114,7 @@ def status_of(services: Services) -> dict[str, Any]:
         "files": services.uploads.store.address,
         "bytes": sizes,
         "disk": dict(zip(("free", "total"), services.disk.usage(), strict=True)),
-        "backup": to_builtins(services.backups.status(), enc_hook=str),
+        "backup": to_builtins(services.backups.status()),
         "disk_is_low": services.disk.is_low,
     }
     return facts | _stored(services, sizes) if is_current else facts
@@ -126,9 +126,8 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
 
     usage, serving = usage_of(services.database), services.embeddings.serving()
     waiting, scheduled = services.library.waiting
-    parts = {"database": usage.database_bytes, "vectors": usage.vectors_bytes, "full_text": usage.full_text_bytes}
     return {
-        "bytes": parts | sizes | {"trash": usage.trash_bytes},
+        "bytes": usage.bytes | sizes,
         "embedder_serving": serving.key if serving else None,
         "conversations": usage.conversations,
         "conversations_in_trash": usage.in_trash,

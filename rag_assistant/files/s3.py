@@ -59,6 +59,7 @@ REFUSALS = {
     "InvalidAccessKeyId": "{address} does not recognise the key in AWS_ACCESS_KEY_ID.",
     "SignatureDoesNotMatch": f"{{address}} rejected the signature. Check {KEYS}, and s3_region.",
     "AccessDenied": RIGHTS,
+    "EntityTooLarge": "{address} does not take a file of this size; Amazon's limit is 5 GB.",
     "RequestTimeTooSkewed": "This machine's clock and that of {address} differ too much. Set the clock.",
     "PermanentRedirect": REGION,
     "AuthorizationHeaderMalformed": REGION,
@@ -137,9 +138,9 @@ class S3Files:
 
         Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed if the local disk is full.
         """
-        self.incoming.mkdir(parents=True, exist_ok=True)
         # What the store says of a file's size is not believed if it is known.
         remote, digest = _RemoteFile(self, name, size_bytes) if size_bytes else self.open(name), hashlib.sha256()
+        self.incoming.mkdir(parents=True, exist_ok=True)
         file = tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part")  # noqa: SIM115 - it is handed out
         try:
             while piece := remote.read(PART_BYTES):
@@ -229,18 +230,14 @@ class S3Files:
 
     def stored(self) -> Iterator[StoredFile]:
         """Yield all objects with generated names, and ignore the rest."""
-        return (file for file, _ in self._listed() if FILE_NAME.fullmatch(file.name))
-
-    def objects(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys of all objects, each with a mark that changes with its content."""
-        return ((file.name, mark) for file, mark in self._listed())
+        return (file for file, _ in self.objects() if FILE_NAME.fullmatch(file.name))
 
     def check(self) -> None:
         """Raise FilesUnavailable, with the reason, if the bucket can't be listed."""
         self._page(LIST | {"MaxKeys": 1})
 
-    def _listed(self) -> Iterator[tuple[StoredFile, str]]:
-        """Yield the objects below the prefix, except those that stand for folders, each with its mark."""
+    def objects(self) -> Iterator[tuple[StoredFile, str]]:
+        """Yield all below the prefix, without those that stand for folders: each with what changes with its content."""
         tokens: set[str | None] = {""}
         objects, token = self._page()
         while True:

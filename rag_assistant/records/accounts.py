@@ -23,6 +23,7 @@ class Person(Struct, frozen=True):
     created_at: datetime
     has_password: bool = True
     disabled_at: datetime | None = None
+    email: str | None = None
 
     @property
     def abilities(self) -> frozenset[Ability]:

@@ -10,7 +10,7 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -70,21 +70,27 @@ def installation_id(data_dir: Path) -> str:
 
     Raises SettingsError if it can't be written.
     """
-    path = data_dir / INSTALLATION_FILE
-    if not path.exists() or not path.read_text():
+    try:
+        return created_once(data_dir / INSTALLATION_FILE, lambda: uuid.uuid4().hex.encode()).decode()
+    except OSError as error:
+        raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
+
+
+def created_once(path: Path, content: Callable[[], bytes]) -> bytes:
+    """Return what a file holds that is created by the first process that needs it, for its owner alone."""
+    if not size_of(path):
         part = path.with_suffix(".part")
         try:
-            with _one_at_a_time(data_dir):
-                if not path.exists() or not path.read_text():
-                    with part.open("w") as file:
-                        file.write(uuid.uuid4().hex)
+            with _one_at_a_time(path.parent):
+                if not size_of(path):
+                    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                        file.write(content())
                         file.flush()
                         os.fsync(file.fileno())
                     part.replace(path)
-        except OSError as error:
+        finally:
             part.unlink(missing_ok=True)
-            raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
-    return path.read_text()
+    return path.read_bytes()
 
 
 @contextlib.contextmanager

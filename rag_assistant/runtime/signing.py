@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rag_assistant.runtime.data_dir import created_once
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,19 +32,8 @@ class Signer:
     def _key(self) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        if not self._path.exists():
-            part = self._path.with_suffix(f".{os.getpid()}")
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(Ed25519PrivateKey.generate().private_bytes_raw())
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(part, self._path)  # Only one of two processes creates the key.
-            except FileExistsError:
-                pass
-            finally:
-                part.unlink()
-        return Ed25519PrivateKey.from_private_bytes(self._path.read_bytes())
+        key = created_once(self._path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        return Ed25519PrivateKey.from_private_bytes(key)
 
 
 def is_signed(message: bytes, signature: str, public_key: str) -> bool:

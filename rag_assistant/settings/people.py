@@ -9,6 +9,8 @@ from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Gro
 # An HTTP header name; without underscores, which servers turn into hyphens.
 HEADER_PATTERN = r"^[A-Za-z][A-Za-z0-9-]*$"
 BUDGET = "a number above 0 in the currency of model_prices, or null for no limit"
+SMTP = r"^(smtps?|smtp\+plain)://([^\s/@?#:\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$"
+EMAIL = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){0,3}$"
 HEADER = 'the name of a header, such as "Remote-User", or null'
 
 
@@ -74,6 +76,17 @@ class PeopleSettings(Group):
         pattern=r"^(https?://[^\s/@]+(/\S*)?|/([^\s/\\]\S*)?)$",
     )
     """Where Sign out leads. null: no link is shown."""
+    smtp_url: str | None = setting(
+        None, allowed="smtp://, smtps:// or smtp+plain:// with a host and perhaps a port, or null", pattern=SMTP
+    )
+    """The server that e-mails links for choosing a password, such as smtp://mail.example:587. smtp: encrypted by
+    STARTTLS; smtps: from the start; smtp+plain: not. null: links are only shown."""
+    smtp_from: str | None = setting(None, allowed="an e-mail address, or null", pattern=EMAIL)
+    """The sender of these e-mails."""
+    smtp_user: str | None = setting(None, min_length=1)
+    """The name to sign in there. null: none."""
+    smtp_password: str | None = setting(None, allowed="text, or null, and set only in the environment", min_length=1)
+    """The password for it. Never shown or logged."""
     max_tokens_per_day: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
     """Maximum tokens in 24 hours for everybody together, in requests and answers; further questions are refused with
     503."""

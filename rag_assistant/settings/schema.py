@@ -10,7 +10,7 @@ from rag_assistant.settings.people import PeopleSettings
 from rag_assistant.settings.server import ServerSettings
 
 # Secrets of other people's accounts aren't stored in a file that is copied, mailed or committed.
-ENVIRONMENT_ONLY = frozenset({"oidc_client_secret"})
+ENVIRONMENT_ONLY = frozenset({"oidc_client_secret", "smtp_password"})
 SECRET = ENVIRONMENT_ONLY | {
     "openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "chroma_headers", "database_url",
     "mcp_servers",
@@ -40,7 +40,7 @@ BY_HAND = frozenset(
 OBJECTS: dict[str, dict[str, str]] = {
     **{
         prefix: {name.removeprefix(f"{prefix}_"): name for name in Settings.model_fields if name.startswith(prefix)}
-        for prefix in ("oidc", "proxy", "s3")
+        for prefix in ("oidc", "proxy", "s3", "smtp")
     },
     "limits": {
         name.removeprefix("max_"): name

@@ -4,6 +4,8 @@ from typing import Literal
 
 from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin, Url, at_start, setting
 
+BUCKET = r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._/-]*)?$"
+
 
 class ServerSettings(Group):
     """Where the server listens, where it stores data, and what it logs."""
@@ -44,7 +46,7 @@ class ServerSettings(Group):
     files_url: str | None = at_start(
         None,
         allowed="s3:// with a bucket, and a prefix if you like, such as s3://bucket/assistant, or null",
-        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._/-]*)?$",
+        pattern=BUCKET,
     )
     """Where uploaded files are kept. null: in data_dir. s3://: in an S3 bucket, which several servers can share. Its
     keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment. Needs the extra s3."""
@@ -63,9 +65,11 @@ class ServerSettings(Group):
     sends new ones elsewhere."""
     last_answers_seconds: float = at_start(5.0, ge=0)
     """How long running answers may continue after that before they are interrupted."""
-    backup_folder: str | None = setting(None, allowed="a folder's absolute path, or null", pattern="^/.")
-    """Where the server writes backups by itself: a folder on another disk, which all servers on one database share.
-    null: nowhere."""
+    backup_folder: str | None = setting(
+        None, allowed="a folder's absolute path, s3:// with a bucket and a prefix, or null", pattern=f"^/.|{BUCKET}"
+    )
+    """Where the server writes backups by itself: a folder on another disk, which all servers on one database share, or
+    a prefix in S3. null: nowhere."""
     backup_every_hours: int = setting(24, ge=1)
     """How old the newest backup in backup_folder becomes before the next one is made."""
     backups_kept: int = setting(7, ge=1)

@@ -16,16 +16,13 @@ BYTES_PER_NUMBER = 4  # Vectors are float32.
 
 
 class Usage(Struct, frozen=True):
-    """Counts, documents by their state, and sizes in bytes; ``database_bytes`` includes the next two."""
+    """Counts, documents by their state, and the bytes of the database, of two parts of it, and of the trash."""
 
     conversations: int
     in_trash: int
     turns: int
     documents: dict[str, int]
-    database_bytes: int
-    vectors_bytes: int
-    full_text_bytes: int
-    trash_bytes: int
+    bytes: dict[str, int]
 
 
 def usage_of(database: Database) -> Usage:
@@ -43,10 +40,11 @@ def usage_of(database: Database) -> Usage:
             in_trash=listed[1],
             turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
             documents=by_state,
-            database_bytes=sizes["database"],
-            vectors_bytes=sizes["vectors"],
-            full_text_bytes=sum(int(connection.scalar(text(query)) or 0) for query in of_words),
-            trash_bytes=sizes["trash"],
+            bytes={
+                "database": sizes["database"],
+                "full_text": sum(int(connection.scalar(text(query)) or 0) for query in of_words),
+                **sizes,
+            },
         )
 
 

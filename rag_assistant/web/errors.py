@@ -32,7 +32,7 @@ NAMES = {
     "PageNotDrawn",
     429: "TooManyAttempts LimitReached",
     500: "AssistantError",
-    502: "PageNotFetched ModelError",
+    502: "PageNotFetched MailFailed ModelError",
     503: "Busy SharedLimitReached ProviderUnreachable OriginUnavailable EmbedderFailed FilesUnavailable "
     "DatabaseUnavailable ModelBusy",
     504: "ModelTimedOut",

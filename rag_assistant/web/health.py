@@ -4,7 +4,6 @@ import logging
 from typing import Any, Literal
 
 from flask import Flask, Response, jsonify, make_response, request
-from msgspec.structs import replace
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
@@ -128,24 +127,25 @@ def levels_of(services: Services) -> Levels:
     """Return the gauges; while the database is unreachable, without those that need it."""
     running, max_running = services.assistant.running
     free, total = services.disk.usage()
-    levels = Levels(
-        running_answers=running,
-        max_running_answers=max_running,
-        parts=readiness(services),
-        free_bytes=free,
-        disk_bytes=total,
-        backup_age_seconds=services.backups.last_status.age_seconds,
-    )
+    age = services.backups.last_status.age_seconds
+    levels: Levels = {
+        "running_answers": running,
+        "max_running_answers": max_running,
+        "part": dict.fromkeys(readiness(services).items(), 1),
+        "disk_free_bytes": free,
+        "disk_bytes": total,
+        **({} if age is None else {"backup_age_seconds": age}),
+    }
     try:
         now, later = services.library.waiting
         serving = services.embeddings.serving()
-        return replace(
-            levels,
-            jobs={"now": now, "later": later},
-            documents=documents_by_state(services.database),
-            indexed_chunks=serving.version[0] - serving.version[1] if serving else 0,
-            stored_bytes=sizes_of(services.database) | {"index": size_of(services.data_dir / "chroma")},
-        )
+        return {
+            **levels,
+            "jobs": {"now": now, "later": later},
+            "documents": documents_by_state(services.database),
+            "indexed_chunks": serving.version[0] - serving.version[1] if serving else 0,
+            "stored_bytes": sizes_of(services.database) | {"index": size_of(services.data_dir / "chroma")},
+        }
     except StorageFailed as error:
         log.warning("Some figures are missing: %s", error)
         return levels

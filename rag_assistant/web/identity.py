@@ -92,7 +92,7 @@ def identify(whole: Services) -> Identity:
     if token is not None:
         if cookie is not None:
             raise MalformedBody("The request has a cookie and a token. Send only one of them.")
-        return by_token(whole, token)
+        return whole.accounts.by_token(token)
     return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
 
 
@@ -102,14 +102,6 @@ def bearer_token() -> str | None:
     if authorization.lower().startswith(BEARER):
         return authorization[len(BEARER) :].strip()
     return request.headers.get("X-Api-Key") if request.path.startswith(ANTHROPIC) else None
-
-
-def by_token(whole: Services, secret: str) -> Identity:
-    """Return the identity of an API token. Raises NotSignedIn."""
-    identity_of_token = whole.accounts.by_token(secret)
-    if identity_of_token is None:
-        raise NotSignedIn("This API token has expired, was revoked, or never existed.")
-    return identity_of_token
 
 
 def proxied(whole: Services) -> bool:
@@ -130,7 +122,7 @@ def by_proxy(whole: Services) -> Identity:
             raise MalformedBody(
                 "The request has a token and the name of a person from the proxy. Send only one of them."
             )
-        return by_token(whole, secret)
+        return whole.accounts.by_token(secret)
     if not name:
         return NOBODY
     groups = frozenset(filter(None, (one.strip() for one in re.split(r"[,|]", _told(settings.proxy_groups_header)))))

@@ -4,7 +4,8 @@ import logging
 import os
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from rag_assistant.records.errors import FileDamaged
 from rag_assistant.services import Services, open_services
 from rag_assistant.storage.tables import processes
 from tests.cli.shell import Shell
+from tests.testkit.s3_server import S3Server
 
 HOUR_SECONDS = 3600
 
@@ -51,14 +53,13 @@ def test_a_backup_is_written_once_it_is_due_and_the_newest_stay(services: Servic
         age(folder / f"assistant-202601{day}-000000.zip", 25)
     (folder / "assistant-of-mine.zip").write_bytes(b"mine")
     services.backups.run_if_due()
-    newest = services.backups.status().newest
-    assert newest is not None
+    newest = Path(services.backups.status().newest or "")
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         ["assistant-20260103-000000.zip", newest.name, "assistant-of-mine.zip"]
     )
     assert zipfile.is_zipfile(newest)
     services.backups.run_if_due()
-    assert services.backups.status().newest == newest
+    assert services.backups.status().newest == str(newest)
     assert services.backups.status().state == "ready"
     age(newest, 49)
     assert services.backups.status().state == "late"
@@ -73,9 +74,90 @@ def test_only_one_of_several_processes_makes_it(services: Services, folder: Path
     with services.database.write() as connection:
         connection.execute(insert(processes).values(earlier))
     assert not services.membership.leases.is_first_worker
-    (services.backups.status().newest or folder).unlink()
+    Path(services.backups.status().newest or "").unlink()
     services._look_after()
     assert list(folder.iterdir()) == []
+
+
+def test_of_servers_on_one_postgresql_one_makes_it_and_another_once_that_one_is_gone(
+    postgres_database: str, tmp_path: Path, folder: Path
+) -> None:
+    shared = {"DATABASE_URL": postgres_database, "BACKUP_FOLDER": str(folder), "SETTINGS_FILE": str(tmp_path / "none")}
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(closing(open_services(shared | {"DATA_DIR": str(tmp_path / name)}))) for name in "abc"
+        ]
+        for server in servers:
+            server.membership.enter("server")
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(Services._look_after, servers))
+        first = [server for server in servers if server.membership.leases.is_first_worker]
+        assert (len(first), len(list(folder.iterdir()))) == (1, 1)
+        assert {server.backups.last_status.state for server in servers} <= {"ready", "late"}
+        age(next(folder.iterdir()), 25)
+        others = [server for server in servers if server not in first]
+        for server in others:
+            server._look_after()
+        assert len(list(folder.iterdir())) == 1
+        first[0].membership.leave()
+        for server in others:
+            server._look_after()
+        assert len(list(folder.iterdir())) == 2
+        assert {server.backups.last_status.state for server in others} == {"ready"}
+
+
+@pytest.fixture
+def in_bucket(shell: Shell, s3: S3Server, tmp_path: Path) -> Shell:
+    """Backs up into a bucket of its own prefix, while files stay in the data folder."""
+    address = s3.settings("unused") | {"BACKUP_FOLDER": f"s3://documents/{tmp_path.name}/", "BACKUPS_KEPT": "2"}
+    del address["FILES_URL"]
+    return shell.under(**address)
+
+
+def test_backups_go_to_a_bucket_stay_there_as_many_as_are_kept_and_are_restored_from_it(
+    in_bucket: Shell, s3: S3Server, tmp_path: Path
+) -> None:
+    prefix = s3.folder / tmp_path.name
+    prefix.mkdir()
+    (tmp_path / "geese.txt").write_text("Geese hiss.")
+    in_bucket("documents", "add", str(tmp_path / "geese.txt"))
+    for day in ("01", "02", "03"):
+        (prefix / f"assistant-202601{day}-000000.zip").write_bytes(b"old")
+        age(prefix / f"assistant-202601{day}-000000.zip", 25)
+    (prefix / "assistant-of-mine.zip").write_bytes(b"mine")
+    with closing(open_services(in_bucket.environment)) as services:
+        services.prepare()
+        services.backups.run_if_due()
+        status = services.backups.status()
+    newest = f"{status.newest}".rpartition("/")[2]
+    assert (status.state, status.newest) == ("ready", f"s3://documents/{tmp_path.name}/{newest}")
+    assert sorted(path.name for path in prefix.iterdir()) == sorted(
+        ["assistant-20260103-000000.zip", newest, "assistant-of-mine.zip"]
+    )
+    assert f"{status.newest} is 0.0 hours old" in in_bucket("status").stdout
+    rehearsed = in_bucket("doctor", "--restore-test")
+    assert f"{status.newest} can be restored: 0 turns, 1 document" in rehearsed.stdout
+    assert [path for path in (tmp_path / "data").rglob("*") if "backup-" in path.name or path.suffix == ".part"] == []
+    elsewhere = in_bucket.under(DATA_DIR=str(tmp_path / "elsewhere"))
+    missing = elsewhere("restore", f"{status.newest}x")
+    assert (missing.exit_code, "There is no backup at s3://documents/" in missing.output) == (1, True)
+    assert not (tmp_path / "elsewhere").exists()
+    restored = elsewhere("restore", str(status.newest))
+    assert (restored.exit_code, "Restored into" in restored.output) == (0, True)
+    assert "geese.txt" in elsewhere("documents", "list").stdout
+
+
+def test_a_bucket_that_is_away_is_told_and_no_request_waits_for_it(
+    in_bucket: Shell, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = in_bucket.under(S3_ENDPOINT_URL="http://127.0.0.1:9")
+    with closing(open_services(away.environment)) as services, caplog.at_level(logging.ERROR, "rag_assistant"):
+        services.prepare()
+        services.membership.enter("server")
+        services._look_after()
+        assert services.backups.last_status.state == "failed"
+    assert "The backup failed: s3://documents/" in caplog.text
+    assert "cannot be reached." in caplog.text
 
 
 def test_a_failure_is_told_and_tried_again_later(

@@ -348,7 +348,7 @@ def test_keys_of_any_letters_are_listed_and_read_in_pages(
     for name in names:
         (s3.folder / prefix / name).parent.mkdir(parents=True, exist_ok=True)
         (s3.folder / prefix / name).write_bytes(TEXT)
-    marks = dict(s3_files.objects())
+    marks = {file.name: mark for file, mark in s3_files.objects()}
     assert set(marks) == set(names)
     assert len([one for one in s3_proxy.seen if "list-type" in one[1]]) == 2
     for name in names[:3]:
@@ -359,7 +359,7 @@ def test_keys_of_any_letters_are_listed_and_read_in_pages(
 
 def test_what_a_list_has_of_others_is_left_out(s3_files: S3Files, s3_proxy: FaultyProxy, prefix: str) -> None:
     s3_proxy.fault = listing(page(f"{prefix}/a+b%2Bc", f"{prefix}/folder/", f"{prefix}/", "elsewhere/d"))
-    assert list(s3_files.objects()) == [("a b+c", '1 "e"')]
+    assert [(file.name, mark) for file, mark in s3_files.objects()] == [("a b+c", '1 "e"')]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
-from rag_assistant.settings.schema import OBJECTS, Settings
+from rag_assistant.settings.schema import ENVIRONMENT_ONLY, OBJECTS, Settings
 from tests.testkit.settings_schema import settings_schema
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -273,6 +273,7 @@ def test_an_object_sets_what_its_flat_names_do() -> None:
     nested = load_settings(objects, {"OIDC_CLIENT_ID": "other"})
     flat = '{"oidc_issuer": "https://login.example", "max_tokens_per_day": 9, "token_timeout_seconds": 2.5}'
     assert nested.values == load_settings(flat, {"OIDC_CLIENT_ID": "other"}).values
+    assert load_settings('{"smtp": {"url": "smtps://mail"}}', {}).values.smtp_url == "smtps://mail"
     assert (nested.origins["oidc_issuer"], nested.origins["oidc_client_id"]) == ("file", "environment")
 
 
@@ -303,8 +304,8 @@ def test_what_is_wrong_in_an_object_is_named_with_its_line(text: str, message: s
 
 def test_every_object_is_in_the_schema_and_its_flat_names_are_taken_as_old() -> None:
     properties = settings_schema()["properties"]
-    assert {"oidc", "proxy", "s3", "limits", "timeouts"} == OBJECTS.keys()
+    assert {"oidc", "proxy", "s3", "smtp", "limits", "timeouts"} == OBJECTS.keys()
     for key, members in OBJECTS.items():
         for inner, name in members.items():
-            assert (inner in properties[key]["properties"]) == (name in properties) == (name != "oidc_client_secret")
+            assert (inner in properties[key]["properties"]) == (name in properties) == (name not in ENVIRONMENT_ONLY)
     assert properties["oidc_issuer"] == {"$ref": "#/properties/oidc/properties/issuer", "deprecated": True}

@@ -207,6 +207,7 @@ def test_no_more_sessions_are_open_than_may_be(database: Database, monkeypatch: 
     for n in range(PAIRS):
         with database.write() as connection:
             connection.execute(delete(sessions))
-        starts = (lambda name=name: store.start_session(ada.id, f"{name} {n}", DAY, "", "") for name in "ab")  # noqa: B023 - used at once
+        here = {"address": "", "browser": ""}
+        starts = (lambda name=name: store.start_session(ada.id, f"{name} {n}", DAY, **here) for name in "ab")  # noqa: B023 - used at once
         at_once(*starts)
         assert len(store.sessions_of(ada.id)) == 1

@@ -128,7 +128,11 @@ PHRASES = {
     "accounts/accounts.py": (
         *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
         *("created an account ({role})", "created a password link", "set a password through a link", "enabled"),
-        *("changed the role to {role}", "admin", "member"),
+        *("changed the role to {role}", "admin", "member", "changed the e-mail address"),
+    ),
+    "runtime/mail.py": (
+        *("it rejected smtp_user or smtp_password", "it offers no STARTTLS, or no sign-in", "it refused the message"),
+        *("its certificate is not valid", "it cannot be reached", "it did not answer in time", "smtp_from is not set"),
     ),
     "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
     "web/sharing.py": ("created link {n}", "revoked link {n}"),

@@ -34,6 +34,10 @@ def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[s
         "rerank_base_url": stub.url,
         "rerank_api_key": CANARIES["rerank_api_key"],
         "oidc_client_secret": CANARIES["oidc_client_secret"],
+        "smtp_url": "smtp+plain://127.0.0.1:9",
+        "smtp_from": "assistant@example.org",
+        "smtp_user": "assistant",
+        "smtp_password": CANARIES["smtp_password"],
     }
     if find_spec("mcp") is not None:
         values["mcp_servers"] = json.dumps({"test": [*words, str(kept / CANARIES["mcp_servers"])]})

@@ -155,7 +155,9 @@ def come_in(app: Flask, found: Found, caplog: pytest.LogCaptureFixture) -> tuple
     found.ask(client, "GET", "/setup", headers=PAGE)
     found.ask(client, "POST", "/setup", data={"code": "wrong", "name": "Ann", "password": PASSWORD}, headers=PAGE)
     assert post(client, "/setup", code=code[1], name="Ann", password=PASSWORD)[0] == 303
-    found.ask(client, "POST", "/people", data={"name": "Ben", "role": "member"}, headers=PAGE)
+    found.ask(
+        client, "POST", "/people", data={"name": "Ben", "role": "member", "email": "ben@example.org"}, headers=PAGE
+    )
     shown = found.texts.pop()[1]
     link = re.search(r"/choose-password\?link=([\w-]+)", shown)
     assert link is not None

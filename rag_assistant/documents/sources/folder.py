@@ -96,7 +96,8 @@ class Bucket:
     def files(self) -> Iterator[SourceFile]:
         """Yield the objects. Raises OriginUnavailable."""
         try:
-            for key, mark in self._files.objects():
+            for file, mark in self._files.objects():
+                key = file.name
                 if not is_hidden(key.split("/")):
                     name = key.rsplit("/", 1)[-1]
                     yield SourceFile(f"{self._prefix}{key}", name, mark, partial(self._files.open, key))

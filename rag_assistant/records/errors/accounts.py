@@ -47,6 +47,10 @@ class LinkOver(AssistantError):
     sentence = "This link was already used or has expired. Ask an administrator for a new one."
 
 
+class MailFailed(AssistantError):
+    sentence = "The e-mail could not be sent by {server}: {why}."
+
+
 class ProviderUnreachable(AssistantError):
     sentence = "{label} could not be reached. Try again in a moment, or sign in with a password."
 

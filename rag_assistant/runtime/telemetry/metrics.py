@@ -7,12 +7,13 @@ anybody's text, name or id.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pkgutil import get_data
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -71,19 +72,10 @@ STEP_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 FIRST_TEXT_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 
 
-class Levels(Struct, frozen=True):
-    """Gauges. ``parts`` are those of /readyz with their states."""
-
-    running_answers: int = 0
-    max_running_answers: int = 0
-    parts: Mapping[str, str] = field(default_factory=dict)
-    jobs: Mapping[str, int] = field(default_factory=dict)
-    documents: Mapping[str, int] = field(default_factory=dict)
-    indexed_chunks: int = 0
-    stored_bytes: Mapping[str, int] = field(default_factory=dict)
-    free_bytes: int = 0
-    disk_bytes: int = 0
-    backup_age_seconds: float | None = None
+# Each gauge with what it measures, and its labels.
+GAUGES: dict[str, list[str]] = json.loads(get_data(__package__, "gauges.json") or b"")
+# The value of each gauge, or of each of its labels.
+Levels = Mapping[str, float | Mapping[str, float] | Mapping[tuple[str, str], float]]
 
 
 class Metrics:
@@ -122,33 +114,14 @@ class Metrics:
             self._tokens.labels(label, kind).inc(count)
 
     def exposition(self, levels: Levels) -> bytes:
-        """Return all metrics in Prometheus' format."""
-        return generate_latest(self._registry) + generate_latest(_registry_of(levels))
-
-
-def _registry_of(levels: Levels) -> CollectorRegistry:
-    """Return the gauges as metrics."""
-    registry = CollectorRegistry()
-
-    def gauge(name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=registry)
-
-    gauge("running_answers", "Answers that are being written.").set(levels.running_answers)
-    gauge("max_running_answers", "How many may be written at once.").set(levels.max_running_answers)
-    gauge("indexed_chunks", "Chunks whose vectors are searched.").set(levels.indexed_chunks)
-    gauge("disk_free_bytes", "Free on the disk of the data folder.").set(levels.free_bytes)
-    gauge("disk_bytes", "The size of this disk.").set(levels.disk_bytes)
-    if levels.backup_age_seconds is not None:
-        gauge("backup_age_seconds", "The age of the newest backup in backup_folder.").set(levels.backup_age_seconds)
-    sizes = gauge(
-        "stored_bytes", "Sizes of the database, the vectors in it, files in the trash, and the index.", "part"
-    )
-    jobs = gauge("jobs", "Work on documents that waits, by when it is due.", "due")
-    documents = gauge("documents", "Documents, by their state.", "state")
-    parts = gauge("part", "The parts of /readyz: 1 for the state that each is in.", "part", "state")
-    for by_label, values in ((jobs, levels.jobs), (documents, levels.documents), (sizes, levels.stored_bytes)):
-        for value, count in values.items():
-            by_label.labels(value).set(count)
-    for part in levels.parts.items():
-        parts.labels(*part).set(1)
-    return registry
+        """Return all metrics in Prometheus' format, with the gauges whose ``levels`` are known."""
+        registry = CollectorRegistry()
+        for name, level in levels.items():
+            text, *labels = GAUGES[name]
+            gauge = Gauge(PREFIX + name, text, labels, registry=registry)
+            if not isinstance(level, Mapping):
+                gauge.set(level)
+                continue
+            for values, number in level.items():
+                gauge.labels(*([values] if isinstance(values, str) else values)).set(number)
+        return generate_latest(self._registry) + generate_latest(registry)

@@ -1,15 +1,13 @@
 """Sessions, API tokens, one-time links and conversation links, only as hashes; linked accounts of providers."""
 
 import hashlib
-from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import (
-    Ability,
     ApiToken,
     ConversationLink,
     ExternalIdentity,
@@ -34,7 +32,6 @@ from rag_assistant.storage.tables import (
 
 # Writing on every request would cost more than the request itself.
 USED_AT_STEP = timedelta(minutes=1)
-MAX_BROWSER_CHARS = 200
 # Per person: more browsers than anybody uses.
 MAX_SESSIONS = 50
 
@@ -49,31 +46,15 @@ class CredentialStore(Store):
 
     # --- sessions
 
-    def start_session(
-        self,
-        person_id: int,
-        secret: str,
-        lifetime: timedelta,
-        address: str,
-        browser: str,
-        identity_id: int | None = None,
-    ) -> Session:
-        """Store a new session; delete expired ones and, beyond ``MAX_SESSIONS``, the oldest."""
+    def start_session(self, person_id: int, secret: str, lifetime: timedelta, **values: object) -> Session:
+        """Store a new session, with where it began; delete expired ones and, beyond ``MAX_SESSIONS``, the oldest."""
         moment = now()
+        times = {"created_at": moment, "used_at": moment, "expires_at": moment + lifetime}
+        new = {"person_id": person_id, "secret_hash": hash_of(secret)} | times | values
         with self._database.write() as connection:
             lock(connection, f"sessions of {person_id}")
             connection.execute(sa.delete(sessions).where(sessions.c.expires_at <= moment))
-            inserted = sa.insert(sessions).values(
-                person_id=person_id,
-                secret_hash=hash_of(secret),
-                created_at=moment,
-                used_at=moment,
-                expires_at=moment + lifetime,
-                address=address,
-                browser=browser[:MAX_BROWSER_CHARS],
-                identity_id=identity_id,
-            )
-            row = connection.execute(inserted.returning(*sessions.c)).mappings().one()
+            row = connection.execute(sa.insert(sessions).values(new).returning(*sessions.c)).mappings().one()
             own = sessions.c.person_id == person_id
             newest = sa.select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
             connection.execute(sa.delete(sessions).where(own, sessions.c.id.not_in(newest)))
@@ -109,24 +90,9 @@ class CredentialStore(Store):
 
     # --- tokens
 
-    def add_token(
-        self,
-        person_id: int,
-        secret: str,
-        prefix: str,
-        name: str,
-        scopes: Sequence[Ability],
-        expires_at: datetime | None,
-    ) -> ApiToken:
-        inserted = sa.insert(api_tokens).values(
-            person_id=person_id,
-            secret_hash=hash_of(secret),
-            created_at=now(),
-            expires_at=expires_at,
-            name=name,
-            prefix=prefix,
-            scopes=list(scopes),
-        )
+    def add_token(self, secret: str, **values: object) -> ApiToken:
+        """Store a token: whose it is, its name, prefix and scopes, and when it expires."""
+        inserted = sa.insert(api_tokens).values(values | {"secret_hash": hash_of(secret), "created_at": now()})
         with self._database.write() as connection:
             return record_of(connection.execute(inserted.returning(*api_tokens.c)).mappings().one(), ApiToken)
 

@@ -57,15 +57,10 @@ class UsageStore(Store):
         these = asked_questions.c.id.in_(numbers)
         self._commit(update(asked_questions).where(these).values(owner=None), forced=False)
 
-    def running(self, person_id: int) -> int:
-        """Return how many answers are being generated."""
+    def questions(self, person_id: int) -> tuple[int, int]:
+        """Return how many questions were asked within the last minute, and how many are being answered."""
         with self._database.read() as connection:
-            return _running(connection, person_id)
-
-    def recent_questions(self, person_id: int) -> int:
-        """Return how many questions were asked within the last minute."""
-        with self._database.read() as connection:
-            return len(_asked(connection, person_id, now()))
+            return len(_asked(connection, person_id, now())), _running(connection, person_id)
 
     def stored_bytes(self, person_id: int) -> int:
         """Return the total size in bytes of the files in the person's own libraries."""

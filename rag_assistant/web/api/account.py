@@ -34,10 +34,11 @@ def account() -> Response:
 
 def limits_data(limits: PersonalLimits, settings: Settings) -> dict[str, Any]:
     usage, person_id = limits.usage, limits.person_id
+    recent, running = usage.questions(person_id)
     period = COST_PERIODS[settings.max_cost_period]
     shares = {
-        "questions_per_minute": (usage.recent_questions(person_id), settings.max_questions_per_minute),
-        "running_answers": (usage.running(person_id), settings.max_running_answers_per_person),
+        "questions_per_minute": (recent, settings.max_questions_per_minute),
+        "running_answers": (running, settings.max_running_answers_per_person),
         "stored_bytes": (usage.stored_bytes(person_id), limits.max_bytes()),
         "tokens_per_day": (usage.used("tokens", DAY, person_id), settings.max_tokens_per_day_per_person),
         "cost": (round(usage.used("cost", period, person_id), 6), settings.max_cost_per_person),

@@ -9,10 +9,12 @@ from msgspec.structs import astuple
 
 from rag_assistant.records import ROLES, ModelUse, Person, Role
 from rag_assistant.records.errors import AssistantError, InvalidRequest
+from rag_assistant.runtime.mail import send_mail
 from rag_assistant.web.api.account import rows_of_use
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.forms import to_page
 from rag_assistant.web.identity import actor, proxied
+from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.request_parsing import one_of
 from rag_assistant.web.routing import PEOPLE, whole_services
@@ -41,7 +43,7 @@ def people(**more: Any) -> str:
 
 @blueprint.post("/people", policy=PEOPLE)
 def add() -> Response:
-    """Create an account, and show the link for choosing its password."""
+    """Create an account, and send or show the link for choosing its password."""
     try:
         person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
@@ -51,7 +53,7 @@ def add() -> Response:
 
 @blueprint.post("/people/<int:person_id>/link", policy=PEOPLE)
 def make_link(person_id: int) -> Response:
-    """Show a new link for choosing a password."""
+    """Send or show a new link for choosing a password."""
     return _with_link(whole_services().accounts.people.get(person_id))
 
 
@@ -98,9 +100,19 @@ def use_as_csv() -> Response:
 
 
 def _with_link(person: Person) -> Response:
-    secret = whole_services().accounts.make_link(person, actor())
-    link = url_for("account_pages.choose_password", link=secret, _external=True)
-    return make_response(people(link=link, linked=person))
+    """E-mail a new link to the address given, where a server for that is set; otherwise, or if it fails, show it."""
+    accounts, values = whole_services().accounts, whole_services().settings.current
+    link = url_for("account_pages.choose_password", link=accounts.make_link(person, actor()), _external=True)
+    email = request.form.get("email", "").strip() if values.smtp_url else ""
+    if not email:
+        return make_response(people(link=link, linked=person))
+    text = gettext("{name}, with this link you choose your password, once, within two days:", name=person.name)
+    try:
+        accounts.set_email(person, email, actor())
+        send_mail(values, email, gettext("Choose your password"), f"{text}\n\n{link}\n")
+    except AssistantError as error:
+        return page_with_error(error, people(error=error, link=link, linked=person))
+    return make_response(people(sent_to=email))
 
 
 def _role() -> Role:

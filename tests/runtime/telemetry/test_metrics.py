@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from rag_assistant.runtime.telemetry.metrics import Levels, Metrics
+from rag_assistant.runtime.telemetry.metrics import GAUGES, Levels, Metrics
 
 PROJECT = Path(__file__).resolve().parents[3]
 DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"
@@ -15,7 +15,7 @@ DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"
 def samples(metrics: Metrics, levels: Levels | None = None) -> dict[str, dict[tuple[str, ...], float]]:
     """Return the values of every sample, by the values of its labels."""
     found: dict[str, dict[tuple[str, ...], float]] = {}
-    for family in text_string_to_metric_families(metrics.exposition(levels or Levels()).decode()):
+    for family in text_string_to_metric_families(metrics.exposition(levels or {}).decode()):
         for sample in family.samples:
             found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
     return found
@@ -30,7 +30,18 @@ def used(metrics: Metrics) -> None:
     metrics.refusals.labels("NotFound").inc()
 
 
-LEVELS = Levels(2, 500, {"model": "ready"}, {"now": 1}, {"ready": 9}, 40, {"trash": 7}, 10, 100, 60)
+LEVELS: Levels = {
+    "running_answers": 2,
+    "max_running_answers": 500,
+    "part": {("model", "ready"): 1},
+    "jobs": {"now": 1},
+    "documents": {"ready": 9},
+    "indexed_chunks": 40,
+    "stored_bytes": {"trash": 7},
+    "disk_free_bytes": 10,
+    "disk_bytes": 100,
+    "backup_age_seconds": 60,
+}
 
 
 def test_two_applications_count_apart() -> None:
@@ -57,6 +68,7 @@ def test_how_things_stand_is_shown_beside_what_was_counted() -> None:
     assert found["rag_assistant_running_answers"] == {(): 2}
     assert found["rag_assistant_part"] == {("model", "ready"): 1}
     assert found["rag_assistant_documents"] == {("ready",): 9}
+    assert LEVELS.keys() == GAUGES.keys()
 
 
 def test_the_dashboard_and_the_docs_name_every_figure_and_no_other() -> None:
