@@ -140,19 +140,18 @@ class HistoryActions(Struct, frozen=True):
             conversation, turns, profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
         )
 
-    def compact(self, conversation_id: int, wishes: Wishes = AS_TICKED) -> tuple[Conversation, str]:
+    def compact(self, which: int | SentHistory, wishes: Wishes = AS_TICKED) -> tuple[Conversation, str]:
         """Summarise the older half of what the model sees, and everything left out before it; return how.
 
-        Raises NothingToSummarise, InvalidRequest, HistoryChanged, ConversationBusy, LimitReached, or that no model is
-        known; then nothing has changed.
+        Of a history that was sent along, nothing is stored. Raises NothingToSummarise, InvalidRequest, HistoryChanged,
+        ConversationBusy, LimitReached, or that no model is known; then nothing has changed.
         """
-        return self._compact(self.conversations.get(conversation_id), self.history, wishes)
-
-    def compact_sent(self, sent: SentHistory) -> tuple[Conversation, str]:
-        """Do the same with a history that was sent along; nothing is stored. Raises NothingToSummarise."""
-        return self._compact(sent.conversation, sent, AS_TICKED)
-
-    def _compact(self, conversation: Conversation, history: ViewedHistory, wishes: Wishes) -> tuple[Conversation, str]:
+        viewed: tuple[ViewedHistory, Conversation] = (
+            (which, which.conversation)
+            if isinstance(which, SentHistory)
+            else (self.history, self.conversations.get(which))
+        )
+        history, conversation = viewed
         settings = self.settings()
         call = ModelCall()
         endpoint = self.models.endpoint(call)

@@ -1,6 +1,7 @@
 """Changes to what an answer rests on, since it was given: turns, summaries, and passages of documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from msgspec import Struct
@@ -53,19 +54,16 @@ class Corrections(Struct, frozen=True):
         standing = set(map(_place, self.retriever.standing(list(cited.values())))) if cited else set()
         left = {place: source for place, source in cited.items() if place not in standing}
         # A document with different chunks may still contain them all.
-        texts = {document_id: self._text_of(document_id) for document_id in {one.document_id for one in left.values()}}
+        texts: dict[int, str | None] = dict.fromkeys(source.document_id for source in left.values())
+        for document_id in texts:
+            with suppress(DocumentNotFound):
+                texts[document_id] = self.documents.text(document_id).text
         return {
             place: "deleted" if text is None else "changed"
             for place, source in left.items()
             if (text := texts[source.document_id]) is None
             or find_passage(text, source.text, source.start, source.end) is None
         }
-
-    def _text_of(self, document_id: int) -> str | None:
-        try:
-            return self.documents.text(document_id).text
-        except DocumentNotFound:
-            return None
 
 
 def _place(source: Source) -> Place:

@@ -92,13 +92,16 @@ def profile_for(
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     if not (settings.propose_notes and settings.notes):
         offered = tuple(tool for tool in offered if tool["function"]["name"] != PROPOSES_NOTE)
-    answer_tokens, note = _answer_tokens(settings, endpoint)
+    answer_tokens, limit, note = settings.max_answer_tokens, endpoint.context_tokens, None
+    if answer_tokens is not None and limit is not None and answer_tokens >= limit:  # A request needs room as well.
+        note = SHORTER_ANSWERS.format(answer_tokens, limit, limit // 4)
+        answer_tokens = limit // 4
     most = max_request_tokens(endpoint, answer_tokens)
+    suited = "with_tools" if offered else "plain" if settings.max_passages == 0 else "with_passages"
+    own = settings.instructions or PROMPTS[suited], project.instructions if project else None, options.instructions
     return ModelProfile(
         endpoint=endpoint,
-        instructions=_instructions(
-            endpoint, settings, bool(offered), project.instructions if project else None, options.instructions
-        ),
+        instructions=PROMPTS["quotes"] if endpoint.quotes else "\n\n".join(filter(None, own)),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, most),
         max_request_tokens=most,
@@ -114,22 +117,6 @@ def profile_for(
 def min_limit(*limits: int | None) -> int | None:
     """Return the smallest of some limits, where ``None`` is no limit."""
     return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, *more: str | None) -> str:
-    if endpoint.quotes:
-        return PROMPTS["quotes"]
-    suited = "with_tools" if uses_tools else "plain" if settings.max_passages == 0 else "with_passages"
-    return "\n\n".join(filter(None, (settings.instructions or PROMPTS[suited], *more)))
-
-
-def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:
-    """Return an answer's maximum length, and a sentence if it is below the setting, to leave room for a request."""
-    wanted, limit = settings.max_answer_tokens, endpoint.context_tokens
-    if wanted is None or limit is None or wanted < limit:
-        return wanted, None
-    left = limit // 4
-    return left, SHORTER_ANSWERS.format(wanted, limit, left)
 
 
 def max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:

@@ -117,8 +117,15 @@ def _covered(coverage: Coverage, computed: Quote | None, is_read: bool) -> str:
 
 
 def passages_text(sources: Sequence[Source]) -> str:
-    """Return sources as the model gets them: numbered, each with its origin."""
-    return "\n\n".join(f"[{source.n}] {_fenced(source)}" for source in sources)
+    """Return sources as the model gets them: numbered, each with its origin, so that none can close the fence."""
+    texts = []
+    for one in sources:
+        page = f", page {one.page}" if one.page else ""
+        origin = f"{_unfence(one.document)}{page}{f', cited in turn {one.cited_in}' if one.cited_in else ''}"
+        if one.turn is not None:  # An erasure finds it by this line (history/erasing.py).
+            origin = f"earlier conversation {one.conversation_id}, turn {one.turn}, {one.date}"
+        texts.append(f"[{one.n}] ({origin})\n{_unfence(one.text)}")
+    return "\n\n".join(texts)
 
 
 def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Message]:
@@ -211,16 +218,6 @@ def title_for(question: str) -> str:
     """Return a title for a conversation that begins with this question."""
     first_line = " ".join(question.split())
     return first_line if len(first_line) <= MAX_TITLE_CHARS else first_line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
-
-
-def _fenced(source: Source) -> str:
-    """Return a passage with its origin, fenced so that it can't close the fence."""
-    if source.turn is not None:  # An erasure finds it by this line (history/erasing.py).
-        origin = f"earlier conversation {source.conversation_id}, turn {source.turn}, {source.date}"
-        return f"({origin})\n{_unfence(source.text)}"
-    page = f", page {source.page}" if source.page else ""
-    cited = f", cited in turn {source.cited_in}" if source.cited_in else ""
-    return f"({_unfence(source.document)}{page}{cited})\n{_unfence(source.text)}"
 
 
 def _quoted(turn: RelatedTurn, words: Sequence[str]) -> str:

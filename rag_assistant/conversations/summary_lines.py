@@ -49,7 +49,13 @@ class SummaryLine(Struct, frozen=True):
 
 def read_lines(summary: str) -> list[SummaryLine]:
     """Return the lines of a summary, without blank ones."""
-    return [_line(one.strip()) for one in summary.split("\n") if one.strip()]
+    read = []
+    for line in filter(None, map(str.strip, summary.split("\n"))):
+        lead = led[0] if (led := LED.match(line)) else ""
+        runs = [(int(first), int(last or first)) for first, last in RUN.findall(lead)]
+        numbers = {number for first, last in runs for number in range(first, min(last, first + MAX_RUN) + 1)}
+        read.append(SummaryLine(tuple(sorted(numbers)), line[len(lead) :], lead))
+    return read
 
 
 def check_content(summary: str, source: str, *, is_cut: bool) -> None:
@@ -112,15 +118,6 @@ def _lead(turns: Sequence[int]) -> str:
         return ""
     named = runs_of(turns) if len(runs_of(turns)) <= MAX_PIECES else [[turns[0], turns[-1]]]
     return f"{numbers_in_words([number for first, last in named for number in range(first, last + 1)]).capitalize()}: "
-
-
-def _line(text: str) -> SummaryLine:
-    led = LED.match(text)
-    if led is None:
-        return SummaryLine((), text)
-    runs = [(int(first), int(last or first)) for first, last in RUN.findall(led[1])]
-    numbers = {number for first, last in runs for number in range(first, min(last, first + MAX_RUN) + 1)}
-    return SummaryLine(tuple(sorted(numbers)), text[led.end() :], led[0])
 
 
 EXTRACT = "extract"

@@ -104,6 +104,16 @@ def load_window(
     if not settings.model_images:
         turns = [without_pictures(turn) for turn in turns]
     summary = conversation.summary
+    # What people's decisions leave out: a reset that made room for this turn is reported with it, and a run whose turns
+    # are all pinned leaves nothing out.
+    standing = [
+        left_out(
+            **{name: value for name, value in run.items() if name != "made_room"},
+            by_reset=run.get("made_room", False) and conversation.context_start == before,
+        )
+        for run in conversation.standing_runs
+        if run["turns"]
+    ]
     return Window(
         conversation=conversation,
         rules=rules,
@@ -117,10 +127,7 @@ def load_window(
             pinned=tuple(turn.number for turn in turns if turn.pinned),
             pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
             summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
-            unread=(
-                *_standing(conversation, before),
-                *_unread(conversation, before, turns, newest, rules),
-            ),
+            unread=(*standing, *_unread(conversation, before, turns, newest, rules)),
             turn_numbers=(*(turn.number for turn in turns), before),
             skipped=tuple(one.number for one in _in_view(conversation, turns) if one.number < conversation.view_start),
         ),
@@ -159,16 +166,3 @@ def _unread(
     unread_messages = conversation.visible_messages - sum(len(turn.messages) + turn.purged_messages for turn in read)
     reason: LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
     return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
-
-
-def _standing(conversation: Conversation, before: int) -> list[LeftOut]:
-    """Return what people's decisions leave out.
-
-    A reset that made room for turn ``before`` is reported with that turn. A run whose turns are all pinned leaves
-    nothing out.
-    """
-    runs = []
-    for run in (run for run in conversation.standing_runs if run["turns"]):
-        made_room = run.get("made_room", False) and conversation.context_start == before
-        runs.append(left_out(**{k: v for k, v in run.items() if k != "made_room"}, by_reset=made_room))
-    return runs

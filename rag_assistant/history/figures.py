@@ -80,7 +80,10 @@ def token_parts(tokens: Mapping[str, Any], with_empty: bool = False) -> list[Tok
     """
     sizes = {name: int(tokens.get(name) or 0) for name in PARTS if name != "free"}
     sizes["free"] = max(0, (tokens.get("limit") or 0) - sum(sizes.values()))
-    widths = _widths({name: size for name, size in sizes.items() if size})
+    whole = sum(sizes.values())
+    widths = {name: max(NARROWEST_PERCENT, 100 * size / whole) for name, size in sizes.items() if size}
+    if widths:  # The smallest are enlarged at the cost of the largest.
+        widths[max(widths, key=lambda name: widths[name])] -= sum(widths.values()) - 100
     parts: list[TokenPart] = []
     start = 0.0
     for name, size in sizes.items():
@@ -95,12 +98,3 @@ def tokens_sentence(tokens: Mapping[str, Any]) -> str:
     """Return the figures as a sentence, for screen readers."""
     parts = [f"{part.words} {part.tokens:,}" for part in token_parts(tokens)]
     return f"Estimated tokens: {', '.join(parts)}." if parts else "No tokens."
-
-
-def _widths(sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the width of each in percent; the smallest are enlarged at the cost of the largest."""
-    whole = sum(sizes.values())
-    widths = {name: max(NARROWEST_PERCENT, 100 * size / whole) for name, size in sizes.items()}
-    if widths:
-        widths[max(widths, key=lambda name: widths[name])] -= sum(widths.values()) - 100
-    return widths

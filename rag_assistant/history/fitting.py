@@ -126,7 +126,11 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     trimming = [run for run in runs if run.trimmed]
     # If a purge removed the newest answer, the rest is no turn and continues in the current one.
     ended = max((n for n, turn in enumerate(kept_turns, 1) if is_completed(turn.messages, followed=True)), default=0)
-    notice = _notice(kept_turns[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
+    notice = earlier and renewed(earlier, ended)
+    if trimming:  # How many of the newest turns are complete, and how many were kept before them.
+        newest = sum(turn.number > max(run.last_turn for run in trimming) for turn in kept_turns[:ended])
+        at_least = limit if policy.window_slack and policy.strategy == "window" else None
+        notice = notice_for(newest, ended - newest, at_least=at_least)
     system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
         system_block = [_system("\n\n".join(text_in(message) for message in system_block))]
@@ -139,7 +143,10 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     history_length = max(0, len(body) - len(budgeted.current))
     summary_tokens = count_messages(budgeted.summary, count)
     return FittedHistory(
-        messages=[_as_sent(message) for message in (*system_block, *body)],
+        messages=[
+            {name: value for name, value in message.items() if name != "meta"} if "meta" in message else message
+            for message in (*system_block, *body)
+        ],
         history_trimmed=notice is not None,
         notice=notice,
         receipt=HistoryReceipt(
@@ -289,23 +296,11 @@ def _within_budget(
     return [replace(turn, reason="token_limit") if turn.number in gone else turn for turn in past], budgeted
 
 
-def _notice(kept_turns: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | None, policy: HistoryPolicy) -> str:
-    """Return the notice: how many of the newest turns are complete, and how many were kept before them."""
-    border = max(run.last_turn for run in trimming)
-    newest = sum(turn.number > border for turn in kept_turns)
-    at_least = limit if policy.window_slack and policy.strategy == "window" else None
-    return notice_for(newest, len(kept_turns) - newest, at_least=at_least)
-
-
 def _with_summary_sent(run: LeftOut, summary_sent: bool) -> LeftOut:
     """Return a run as it is for this request: if the summary doesn't fit, nothing replaces what it covers."""
     if summary_sent or run.reason != "summarised":
         return run
     return left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
-
-
-def _as_sent(message: Message) -> Message:
-    return {name: value for name, value in message.items() if name != "meta"} if "meta" in message else message
 
 
 def _system(text: str) -> Message:

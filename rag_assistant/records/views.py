@@ -164,7 +164,7 @@ class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     answer: str
     model: str | None
     rating: RatingAnswer | None
-    result: dict[str, Any] | None
+    result: dict[str, Any] | None = None
 
 
 class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
@@ -274,11 +274,7 @@ def data_of(view: Struct) -> dict[str, Any]:
 
 
 def rated_view(turn: Turn) -> RatedAnswer:
-    rating = None if turn.rating is None else view_of(RatingAnswer, turn.rating)
-    result = turn.rating.result if turn.rating else None
-    return RatedAnswer(
-        turn.id, turn.conversation_id, turn.number, turn.question, turn.answer, turn.model, rating, result
-    )
+    return replace(view_of(RatedAnswer, turn), result=turn.rating.result if turn.rating else None)
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from rag_assistant.records import (
     Message,
     Question,
     Scope,
-    Unset,
 )
 from rag_assistant.records.validation import visible
 
@@ -72,7 +71,11 @@ NoteText = Annotated[
 ]
 NOTE_TEXT = f"text of 1 to {MAX_NOTE_CHARS} characters that can be seen"
 MAX_RIGHT_ANSWER_CHARS = 4000
-RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
+RightAnswer = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS),
+    AfterValidator(lambda text: text or None),
+]
 RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
 MAX_INSTRUCTIONS_CHARS = 8000
 Instructions = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_INSTRUCTIONS_CHARS)]
@@ -85,6 +88,10 @@ class Strict(BaseModel):
     """A request body: unknown fields are refused, and types are not coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+    def given(self, name: str) -> Any:
+        """Return a field's value, ``UNSET`` if the body doesn't have it."""
+        return getattr(self, name) if name in self.model_fields_set else UNSET
 
 
 class ScopeBody(Strict):
@@ -113,7 +120,7 @@ class AnyQuestionBody(ScopeBody):
         scope = self.scope()
         return Question(
             text=text,
-            max_history_turns=self.max_history_turns if "max_history_turns" in self.model_fields_set else UNSET,
+            max_history_turns=self.given("max_history_turns"),
             scope=UNSET if scope is None else scope,
             **more,
         )
@@ -208,11 +215,6 @@ class ChangeConversationBody(RulesBody):
     archived: bool | None = field(None, "true or false")
     project_id: Id | None = field(None, f"{ID}: the project that it moves to, or null for none")
 
-    @property
-    def moved_to(self) -> int | Unset | None:
-        """The project to move it to; UNSET leaves it where it is."""
-        return self.project_id if "project_id" in self.model_fields_set else UNSET
-
 
 class NewProjectBody(RulesBody):
     """The body of POST /api/projects."""
@@ -252,11 +254,6 @@ class RatingBody(Strict):
 
     rating: Literal["up", "down"] = field(..., "up or down")
     right_answer: RightAnswer | None = field(None, RIGHT_ANSWER)
-
-    @property
-    def right_answer_if_said(self) -> str | Unset | None:
-        """The expected answer; ``None`` removes it, UNSET leaves it unchanged."""
-        return (self.right_answer or None) if "right_answer" in self.model_fields_set else UNSET
 
 
 class SummaryBody(Strict):
@@ -345,8 +342,8 @@ class ChangeLibraryBody(Strict):
     everyone: Access | None = field(None, ACCESS)
 
     def values(self) -> dict[str, Any]:
-        named = {} if self.name is None else {"name": self.name}
-        return named | ({"everyone": self.everyone} if "everyone" in self.model_fields_set else {})
+        changed = {"name": self.name or UNSET, "everyone": self.given("everyone")}
+        return {name: value for name, value in changed.items() if value is not UNSET}
 
 
 class ShareBody(Strict):

@@ -99,7 +99,10 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
     }
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "turns": ['
     for number, turn in enumerate(turns):
-        yield (", " if number else "") + json.dumps(_turn_as_json(turn, versions), ensure_ascii=False)
+        others = [one for one in versions(turn.id) if not one.chosen] if turn.versions > 1 else []
+        answers = [data_of(view_of(VersionAnswer, one)) for one in others]
+        data = turn_data(turn) | {"scope": turn.scope.as_dict(), "other_answers": answers}
+        yield (", " if number else "") + json.dumps(data, ensure_ascii=False)
     yield "]}\n"
 
 
@@ -120,14 +123,6 @@ def signed_receipts(conversation_id: int, links: Iterable[dict[str, Any]], signe
         "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     yield canonical(seal | {"signature": signer.sign(canonical(seal))}) + b"\n"
-
-
-def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:
-    answers = versions(turn.id) if turn.versions > 1 else []
-    return turn_data(turn) | {
-        "scope": turn.scope.as_dict(),
-        "other_answers": [data_of(view_of(VersionAnswer, one)) for one in answers if not one.chosen],
-    }
 
 
 def _scope_in_words(scope: Scope) -> str:

@@ -159,19 +159,12 @@ def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> 
         before = page[-1].id
         for one in page:
             with suppress(errors.DocumentNotFound):
-                document, opened = _with_file(one, open_file)
+                opened: AbstractContextManager[IO[bytes] | None] = nullcontext()
+                if open_file is not None:
+                    with suppress(errors.FileMissing):
+                        one, opened = open_file(one.id)
                 with opened as file:
-                    yield ArchivedDocument(document.id, document.name, document.sha256, document.tags), file
-
-
-def _with_file(
-    document: Document, open_file: OpenFile | None
-) -> tuple[Document, AbstractContextManager[IO[bytes] | None]]:
-    """Return the current state of a document, with its file if requested and available. Raises DocumentNotFound."""
-    if open_file is not None:
-        with suppress(errors.FileMissing):
-            return open_file(document.id)
-    return document, nullcontext()
+                    yield ArchivedDocument(one.id, one.name, one.sha256, one.tags), file
 
 
 def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:

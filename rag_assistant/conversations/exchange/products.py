@@ -152,7 +152,15 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
         node, above = waiting.pop()
         if not isinstance(node, dict):
             continue
-        message = _librechat_message(node, above, next(reversed(messages), None) if linear else None, len(messages))
+        before = next(reversed(messages), None) if linear else None
+        message = message_of(
+            text_in(node.get("messageId")) or f"message {len(messages)}",
+            above or before or node.get("parentMessageId"),
+            None if node.get("error") is True else "user" if node.get("isCreatedByUser") is True else "assistant",
+            text_in(node.get("text")).strip() or "\n\n".join(_parts(node.get("content"))),
+            node.get("createdAt"),
+            node.get("model"),
+        )
         messages[message.id] = message
         children = node.get("children")
         waiting += [(child, message.id) for child in reversed(children if isinstance(children, list) else [])]
@@ -166,15 +174,6 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
         created_at=min(moments, default=None),
         updated_at=max(moments, default=None),
     )
-
-
-def _librechat_message(node: dict[str, Any], above: str | None, before: str | None, number: int) -> TreeMessage:
-    name = text_in(node.get("messageId")) or f"message {number}"
-    parent = above or before or node.get("parentMessageId")
-    role = "user" if node.get("isCreatedByUser") is True else "assistant"
-    text = text_in(node.get("text")).strip() or "\n\n".join(_parts(node.get("content")))
-    shown = None if node.get("error") is True else role
-    return message_of(name, parent, shown, text, node.get("createdAt"), node.get("model"))
 
 
 def _parts(content: Any) -> list[str]:

@@ -203,12 +203,16 @@ def _insert_what_belongs(
     connection: Connection, new_id: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
 ) -> None:
     """Insert what belongs to turns, given with their ids, in other tables."""
-    insert_rows(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
+    of_turns: list[dict[str, Any]] = []
     for number, (turn_id, turn) in enumerate(numbered, first):
         if turn.erased_at is None:
+            images = {IMAGES: list(map(picture_key, turn.images))} if turn.images else {}
+            question: Message = {"role": "user", "content": turn.question} | images
+            of_turns += message_rows(turn_id, [question, *turn.answer.messages])
             keep_pictures(connection, turn_id, turn.images)
         for one in (turn.answer, *turn.others.values()):
             keep_leaning(connection, new_id, number, one.search, one.history)
+    insert_rows(connection, messages, of_turns)
     others = [
         {"turn_id": turn_id, "version": version, "messages": list(one.messages)}
         | {"figures": _figures(one), "finished_at": one.finished_at}
@@ -218,14 +222,6 @@ def _insert_what_belongs(
     insert_rows(connection, answer_versions, others)
     rated = [{"turn_id": turn_id} | asdict(turn.rating) for turn_id, turn in numbered if turn.rating is not None]
     insert_rows(connection, ratings, rated)
-
-
-def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
-    if turn.erased_at is not None:
-        return []
-    images = [picture_key(url) for url in turn.images]
-    question_message: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
-    return message_rows(turn_id, [question_message, *turn.answer.messages])
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:

@@ -102,7 +102,7 @@ def change_conversation(conversation_id: int) -> Response:
         pinned=body.pinned,
         archived=body.archived,
         scope=scope,
-        project_id=body.moved_to,
+        project_id=body.given("project_id"),
     )
     return shown(conversation_id)
 

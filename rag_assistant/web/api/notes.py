@@ -1,10 +1,9 @@
 """The JSON API of notes, which are sent with related questions."""
 
-from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response
-from msgspec import Struct, field
+from msgspec import field
 
 from rag_assistant.records import Note
 from rag_assistant.records.views import data_of, view_of
@@ -15,21 +14,10 @@ from rag_assistant.web.routing import ASK, READ, services
 blueprint = Blueprint("notes_api", __name__, url_prefix="/api/notes")
 
 
-class NoteAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+class NoteAnswer(Note, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A note, the turn from which it is, and the note that superseded it."""
 
     id: int = field(name="note_id")
-    text: str
-    created_at: datetime
-    pinned: bool
-    active: bool
-    conversation_id: int | None
-    turn: int | None
-    turn_id: int | None
-    project_id: int | None
-    superseded_by: int | None
-    # A model proposes it; active: true accepts it.
-    proposed: bool
 
 
 def note_data(note: Note) -> dict[str, Any]:

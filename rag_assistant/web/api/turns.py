@@ -300,7 +300,7 @@ def ratings() -> Response:
 def rate(turn_id: int) -> Response:
     """Rate a turn's current answer."""
     body = read_body(RatingBody)
-    return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)))
+    return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.given("right_answer"))))
 
 
 @blueprint.delete("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer)

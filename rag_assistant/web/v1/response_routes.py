@@ -177,7 +177,7 @@ def compact() -> Response:
         sent = read_input(body.input, [body.instructions]).history
         history, before = sent, sent.conversation
         running = [{"role": "user", "content": sent.question}, *sent.iterations] if sent.question else []
-        after, note = services().history_actions.compact_sent(sent)
+        after, note = services().history_actions.compact(sent)
     summarised = history.between(before, before.view_start, after.view_start - 1)
     items = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
     run = next(run for run in after.standing_runs if run["reason"] == "summarised")
