@@ -1,5 +1,7 @@
 """The exact index finds the nearest, also in a part, and is ready before the first question."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -40,6 +42,34 @@ def test_it_finds_the_nearest_as_documents_come_and_go(shelf: Shelf) -> None:
     assert set(nearest(shelf, index, "geese hiss")) == {4, 5}
     index.release()
     assert set(nearest(shelf, index, "geese hiss")) == {4, 5}
+
+
+class ManyVectors:
+    """A store of so many vectors, the id of each in each of its numbers."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def vectors_after(self, _embedder: str, last: int, limit: int) -> list[tuple[int, bytes]]:
+        ids = range(last + 1, min(self.count, last + limit) + 1)
+        return [(n, np.full(384, n, np.float32).tobytes()) for n in ids]
+
+
+def test_reading_all_vectors_needs_their_memory_once() -> None:
+    count = 20_000
+    index = ExactIndex(ManyVectors(count), "embedder", 384)  # type: ignore[arg-type]
+    tracemalloc.start()
+    hits = index.search([np.full(384, 1 / 384, np.float32)], 1, (count, 0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [chunk_id for chunk_id, _ in hits[0]] == [count]
+    assert peak < 1.4 * count * 384 * 4
+
+
+def test_vectors_that_come_while_they_are_read_are_found() -> None:
+    index = ExactIndex(ManyVectors(2_500), "embedder", 384)  # type: ignore[arg-type]
+    hits = index.search([np.full(384, 1 / 384, np.float32)], 3, (1_700, 0))
+    assert [chunk_id for chunk_id, _ in hits[0]] == [2_500, 2_499, 2_498]
 
 
 def test_in_a_part_it_finds_the_nearest_of_that_part(shelf: Shelf) -> None:

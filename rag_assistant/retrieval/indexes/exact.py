@@ -46,22 +46,29 @@ class ExactIndex:
     def _as_of(self, version: tuple[int, int]) -> tuple[Ids, Vectors]:
         with self._lock:
             if version != self._version:
+                count = version[0] - version[1]
                 if version[1] != self._version[1]:
                     self.release()
-                self._append()
-                if len(self._matrix[0]) < version[0] - version[1]:  # Later ones may have smaller ids.
+                self._append(count)
+                if len(self._matrix[0]) < count:  # Later ones may have smaller ids.
                     self.release()
-                    self._append()
+                    self._append(count)
                 self._version = version
             return self._matrix
 
-    def _append(self) -> None:
-        ids, rows = self._matrix
-        parts, last = [(ids, rows)], int(ids[-1]) if len(ids) else 0
+    def _append(self, count: int) -> None:
+        """Read what has larger ids, about ``count`` in all: a matrix made of parts would need its memory twice."""
+        (old_ids, old_rows), end = self._matrix, len(self._matrix[0])
+        ids, rows = np.empty(max(count, end), np.int64), np.empty((max(count, end), self._dimension), np.float32)
+        ids[:end], rows[:end], last = old_ids, old_rows, int(old_ids[-1]) if end else 0
         while batch := self._store.vectors_after(self._embedder, last, ROWS_AT_ONCE):
             last = batch[-1][0]
-            parts.append(as_matrix(batch, self._dimension))
-        self._matrix = np.concatenate([ids for ids, _ in parts]), np.concatenate([rows for _, rows in parts])
+            some, vectors = as_matrix(batch, self._dimension)
+            if end + len(some) > len(ids):  # Some were added meanwhile.
+                ids, rows = np.concatenate([ids[:end], some]), np.concatenate([rows[:end], vectors])
+            ids[end : end + len(some)], rows[end : end + len(some)] = some, vectors
+            end += len(some)
+        self._matrix = ids[:end], rows[:end]
 
 
 def as_matrix(rows: list[tuple[int, bytes]], dimension: int) -> tuple[Ids, Vectors]:
