@@ -86,3 +86,17 @@ def test_the_first_question_reads_no_vectors(shelf: Shelf, monkeypatch: pytest.M
     shelf.vectors.warm_up()
     monkeypatch.setattr(shelf.embeddings, "vectors_after", None)
     assert len(shelf.nearest("geese")) == 2
+
+
+def test_vectors_of_a_large_library_are_read_only_where_a_question_needs_them(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.retrieval.indexes.vector_search.MAX_READ_AT_START", 1)
+    shelf.shelve("geese hiss", "boats float")
+    shelf.vectors = type(shelf.vectors)(shelf.embeddings, shelf.embedders, shelf.vectors._open_index)
+    read = shelf.embeddings.vectors_after
+    with monkeypatch.context() as patched:
+        patched.setattr(shelf.embeddings, "vectors_after", None)
+        shelf.vectors.warm_up()
+    assert shelf.embeddings.vectors_after == read
+    assert len(shelf.nearest("geese")) == 2

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
 MAX_QUESTIONS = 1024  # Their vectors are cached: 1.6 MB with 384 dimensions.
+# More take more than 150 MB and a second to read, and are needed only until the index is there, 10 s after a start.
+MAX_READ_AT_START = 100_000
 
 
 class ServingVectors:
@@ -138,7 +140,7 @@ class VectorSearch:
     def warm_up(self) -> None:
         """Load what the first question would wait for."""
         vectors = self.now()
-        if vectors is not None and not vectors.empty:
+        if vectors is not None and 0 < vectors.count <= MAX_READ_AT_START:
             vectors.search([np.zeros(vectors.model.dimension, np.float32)], 1)
 
     @property
