@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,9 @@ class Store(EmbeddingStore):
 
     def embedded_ids(self, embedder: str) -> list[int]:
         return sorted(self.rows)
+
+    def still_embedded(self, embedder: str, chunk_ids: Collection[int]) -> set[int]:
+        return self.rows.keys() & chunk_ids
 
 
 @pytest.fixture(autouse=True)
@@ -197,9 +200,19 @@ def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[Chr
     index._closing.set()  # It follows no longer.
     store.add(*range(5000, 5010))
     assert finds(index, store, 5005)()
+    vector = np.frombuffer(store.rows[5005], np.float32)
+    nearest = [chunk_id for chunk_id, _ in index.search([vector], 100, store.version("e"))[0]]
     store.delete(5005)
+    (hits,) = index.search([vector], 99, store.version("e"))
+    assert [chunk_id for chunk_id, _ in hits] == nearest[1:], "a deletion makes nobody wait for the exact index"
+    for chunk_id in nearest[1:60]:
+        store.delete(chunk_id)
+    (hits,) = index.search([vector], 20, store.version("e"))
+    assert [chunk_id for chunk_id, _ in hits] == nearest[60:80]
+    for chunk_id in nearest[60:]:
+        store.delete(chunk_id)
     with pytest.raises(IndexUnavailable):
-        index.search([np.ones(384, np.float32)], 1, store.version("e"))
+        index.search([vector], 10, store.version("e"))
 
 
 def found_of_the_nearest(collection: Any, store: Store) -> float:

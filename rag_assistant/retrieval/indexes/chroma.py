@@ -109,7 +109,7 @@ class ChromaIndex:
         count = version[0] - version[1]
         n_results = max(limit, count // VECTORS_PER_RESULT)
         if within is None:
-            return [hits[:limit] for hits in self._nearest(vectors, n_results, version)]
+            return [hits[:limit] for hits in self._nearest_stored(vectors, n_results, version)]
         part = len(within.ids)
         n_results = int(MARGIN * n_results * max(1.0, count / max(1, part)))
         while part > ROWS_PER_RESULT * n_results:
@@ -122,17 +122,29 @@ class ChromaIndex:
             n_results *= TIMES_MORE
         raise IndexUnavailable("So small a part is faster to search exactly.")
 
+    def _nearest_stored(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
+        """Return the hits without those that were deleted since the last sync: to compare everything takes seconds."""
+        deleted = version[1] - self._in_step_with[1] if self._in_step_with is not None else 0
+        some = self._nearest(vectors, limit + min(deleted, TIMES_MORE * limit), version)
+        if not deleted:
+            return some
+        stored = self._store.still_embedded(self._embedder, {chunk_id for hits in some for chunk_id, _ in hits})
+        some = [[hit for hit in hits if hit[0] in stored] for hits in some]
+        if min(map(len, some)) < min(limit, version[0] - version[1]):
+            raise IndexUnavailable("Most of the nearest vectors were deleted.")
+        return some
+
     def _nearest(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
         """Return Chroma's hits in one query, and what was added since the last sync, nearest first."""
         request, in_step_with, last = self._request, self._in_step_with, self._last
-        if request is None or in_step_with is None or in_step_with[1] != version[1]:
+        if request is None or in_step_with is None:
             raise IndexUnavailable("Chroma is not in step with the database.")
         added = version[0] - in_step_with[0]
         if added > BATCH_SIZE:
             raise IndexUnavailable("Chroma lacks too many vectors.")
         try:
             result = request("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
-            if min(map(len, result["ids"])) < min(limit, in_step_with[0] - in_step_with[1]):
+            if min(map(len, result["ids"])) < min(limit, in_step_with[0] - version[1]):
                 raise IndexUnavailable("Chroma lacks vectors.")
         except Exception as error:
             self._lose(error, request)

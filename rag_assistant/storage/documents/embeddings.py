@@ -1,6 +1,6 @@
 """The vectors of the chunks, for each embedding model in use or being prepared."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -125,6 +125,11 @@ class EmbeddingStore(Store):
         """Return the ids of all embedded chunks, smallest first."""
         own = sa.select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
         return self._values(own.order_by(embeddings.c.chunk_id))
+
+    def still_embedded(self, embedder: str, chunk_ids: Collection[int]) -> set[int]:
+        """Return which of the chunks have a vector."""
+        own = embeddings.c.embedder == embedder, embeddings.c.chunk_id.in_(chunk_ids)
+        return set(self._values(sa.select(embeddings.c.chunk_id).where(*own)))
 
 
 def serving_model(connection: sa.Connection) -> KnownEmbedder | None:
