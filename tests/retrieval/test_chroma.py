@@ -157,7 +157,7 @@ def test_vectors_that_vanish_or_appear_behind_our_back_are_mended(running: tuple
     index, store = running
     request = index._request
     assert request is not None
-    kept = request("count")
+    kept = len(store.rows)
     request("delete", ids=["17", "18"])
     stranger = np.ones((1, 384), np.float32)
     until(lambda: request("count") == kept and finds(index, store, 17)(), SECONDS)
@@ -193,6 +193,26 @@ def test_several_vectors_are_one_request(running: tuple[ChromaIndex, Store], mon
     found = index.search(vectors, 5, store.version("e"))
     assert [hits[0][0] for hits in found] == [11, 12, 13]
     assert requests.count("query") == 1
+
+
+def test_a_vector_that_is_deleted_while_it_is_found_fails_no_search(
+    running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, store = running
+    failed: list[str] = []
+    request = index._request
+    assert request is not None
+
+    def failing_once(method: str, **arguments: Any) -> Any:
+        if method == "query" and not failed:
+            failed.append(method)
+            raise chroma_process.ChromaFailed("InternalError: Error finding id")
+        return request(method, **arguments)
+
+    monkeypatch.setattr(index, "_request", failing_once)
+    (hits,) = index.search([np.frombuffer(store.rows[11], np.float32)], 5, store.version("e"))
+    assert failed
+    assert hits[0][0] == 11
 
 
 def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[ChromaIndex, Store]) -> None:

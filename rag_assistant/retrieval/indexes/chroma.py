@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,8 +143,12 @@ class ChromaIndex:
         added = version[0] - in_step_with[0]
         if added > BATCH_SIZE:
             raise IndexUnavailable("Chroma lacks too many vectors.")
+        query = partial(request, "query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
         try:
-            result = request("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
+            try:
+                result = query()
+            except ChromaFailed:  # "Error finding id": it had found a vector that was deleted at that moment.
+                result = query()
             if min(map(len, result["ids"])) < min(limit, in_step_with[0] - version[1]):
                 raise IndexUnavailable("Chroma lacks vectors.")
         except Exception as error:
