@@ -45,7 +45,9 @@ def refuse_undecided(built: BuiltRequest, task: Task) -> None:
         f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
         details={
             "sentence": sentence,
-            "figures": figures_in_words(built.fitted, endpoint.context_tokens),
+            "figures": figures_in_words(
+                built.fitted, endpoint.context_tokens, with_recalled=bool(built.draft.recalled)
+            ),
             "options": options,
             "no_summary": None if "compact" in options else NOTHING_OLDER,
             "history": built.figures,

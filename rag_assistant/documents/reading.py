@@ -136,6 +136,7 @@ class DocumentReader(Struct, frozen=True):
 
 RECOGNITION_OFF = "Text recognition is switched off (setting ocr)."
 RECOGNITION_MISSING = f"Text recognition is not installed: run `{INSTALL}` and restart."
+INSTEAD = "but a scan, a picture, or letters that the font does not name."
 MAX_PROBLEMS_TOLD = 3
 
 
@@ -150,16 +151,15 @@ def with_scans(
     unread = [page for page in extracted.scans if page not in recognised] if why_not else []
     count = len(merged.page_starts)
     blank = [page.page for page in recognised.values() if not page.lines and not page.problem]
-    sentences = [extracted.warning, _unread(unread, count, why_not), *_problems(recognised), _blank(blank, count)]
+    unread_words = [_unread(unread, count), why_not] if unread else []
+    sentences = [extracted.warning, *unread_words, *_problems(recognised), _blank(blank, count)]
     return replace(merged, warning=" ".join(filter(None, sentences)) or None)
 
 
-def _unread(pages: Collection[int], count: int, why_not: str | None) -> str | None:
-    if not pages:
-        return None
-    holds = "holds" if len(pages) == 1 else "hold"
-    which = f"Page {min(pages)} of {count}" if len(pages) == 1 else f"{len(pages)} of {count} pages"
-    return f"{which} {holds} no readable text, but a scan, a picture, or letters that the font does not name. {why_not}"
+def _unread(pages: Collection[int], count: int) -> str:
+    if len(pages) == 1:
+        return f"Page {min(pages)} of {count} holds no readable text, {INSTEAD}"
+    return f"{len(pages)} of {count} pages hold no readable text, {INSTEAD}"
 
 
 def _blank(pages: Collection[int], count: int) -> str | None:

@@ -91,14 +91,15 @@ def _listed(pieces: Sequence[tuple[int, int]]) -> str:
     return f"{'turns' if len(words) > 1 or ' ' in listed else 'turn'} {listed}"
 
 
-def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
-    """Return in words what would be sent if the turns were left out."""
+def figures_in_words(fitted: FittedHistory, limit: int | None, *, with_recalled: bool) -> str:
+    """Return in words what would be sent if the turns were left out, and whether some of them are quoted anyway."""
     receipt = fitted.receipt
     tokens = sum(receipt.tokens.values())
-    of_limit = f" of {limit:,}" if limit else ""
     return (
         f"The model would see {seen(receipt.turns_kept, turns_by_reason(receipt.left_out))}, about {tokens:,}"
-        f"{of_limit} tokens with this question and its passages."
+        + (f" of {limit:,}" if limit else "")
+        + " tokens with this question and its passages."
+        + (" They include left-out turns that are quoted as they seem to be about it." if with_recalled else "")
     )
 
 

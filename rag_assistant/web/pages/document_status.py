@@ -6,6 +6,7 @@ from rag_assistant.records import Document, DocumentState
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, number, translated
+from rag_assistant.web.routing import services
 
 KINDS = {
     kinds.PLAIN: N_("Text"), kinds.MARKDOWN: "Markdown", kinds.CSV: N_("CSV table"), kinds.TSV: N_("TSV table"),
@@ -67,7 +68,10 @@ def is_askable(document: Document) -> bool:
 def is_retryable(document: Document) -> bool:
     """Return whether reading the same file once more may succeed."""
     reason = document.reason or ""
-    is_hopeless = reason.startswith(FILE_AT_FAULT) and RECOGNITION not in reason
+    if RECOGNITION in reason:
+        is_hopeless = services().settings.current.ocr == "off"
+    else:
+        is_hopeless = reason.startswith(FILE_AT_FAULT)
     return document.state == "cancelled" or (document.state == "failed" and not is_hopeless)
 
 

@@ -9,6 +9,7 @@ export function enableUploads() {
   document.addEventListener("change", (event) => {
     const input = event.target;
     if (input.form?.dataset.upload && input.type === "file") addFrom(input.form, input);
+    else if (input.type === "file" && input.form && "submits" in input.form.dataset) input.form.requestSubmit();
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;

@@ -33,6 +33,22 @@ class TestRecall:
         receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
         assert receipt["recalled_turns"] == [1]
 
+    def test_whoever_is_asked_what_to_do_reads_that_quoted_turns_are_in_the_figure(self, client: FlaskClient) -> None:
+        conversation = kept(client, "Remember that my cat is called Mimi.").conversation_id
+        for n in range(2, 6):
+            kept(client, f"Question {n}.", conversation)
+        client.patch(f"/api/conversations/{conversation}", json={"on_overflow": "ask"})
+        quoted = "They include left-out turns that are quoted as they seem to be about it."
+        for question, is_quoted in (("How is my cat called?", True), ("Is it raining?", False)):
+            body = {"question": question, "conversation_id": conversation}
+            refused = client.post("/api/query", json=body)
+            assert refused.status_code == 409
+            figures = refused.json["error"]["details"]["figures"]
+            assert "tokens with this question and its passages." in figures
+            assert (quoted in figures) == is_quoted
+            on_page = client.post("/ask", data=body, headers=PAGE | {"Accept-Language": "de"}).text
+            assert "Das Modell würde 2 von 5 früheren Fragen" in on_page
+
     def test_of_two_questions_in_one_each_brings_its_turn_back(self, client: FlaskClient) -> None:
         conversation = kept(client, "My cat is called Mimi.").conversation_id
         kept(client, "My other cat is called Momo.", conversation)

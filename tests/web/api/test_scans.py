@@ -220,6 +220,9 @@ def test_switched_off_is_said_for_each_document(client: FlaskClient, recogniser:
     scan = upload(client, a_pdf(a_scan("x"), a_scan("x")), "scan.pdf")
     assert scan["state"] == "failed"
     assert scan["reason"] == (f"2 of 2 pages hold {NO_TEXT} Text recognition is switched off (setting ocr).")
+    german = client.get("/documents?state=failed", headers=PAGE | {"Accept-Language": "de"}).text
+    assert "2 von 2 Seiten enthalten keinen lesbaren Text" in german
+    assert "/retry" not in german, "it would fail again"
     assert recogniser.pages == []
 
 

@@ -1,9 +1,11 @@
 """The pages of projects and the sidebar's order, as plain forms: everything works without scripts."""
 
+import io
 import re
 
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
 
 from rag_assistant.services import Services
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -59,6 +61,38 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     assert client.post("/projects/1/delete").headers["Location"] == "/projects"
     assert client.get("/projects/1", headers=PAGE).status_code == 404
     assert titles_under(client.get("/").text, "Today") == ["Why boats?"]
+
+
+def add_files(client: FlaskClient, project: int, *names: str) -> TestResponse:
+    files = [(io.BytesIO(f"About {name}.".encode()), name) for name in names]
+    return client.post(f"/projects/{project}/files", data={"file": files}, headers=PAGE)
+
+
+def files_on_page(client: FlaskClient, project: int) -> list[str]:
+    page = client.get(f"/projects/{project}", headers=PAGE).text
+    return re.findall(r'dir="auto" href="/documents/\d+">([^<]*)<', page)
+
+
+def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
+    first = upload(client, "Boats.", "boats.txt", tags="sea")["document_id"]
+    whole, chosen, tagged = (make(client, name=name)["project_id"] for name in ("All", "Chosen", "Tagged"))
+    client.patch(f"/api/projects/{chosen}", json={"document_ids": [first]})
+    client.patch(f"/api/projects/{tagged}", json={"tags": ["sea"]})
+    assert "Questions ask all your documents." in client.get(f"/projects/{whole}", headers=PAGE).text
+    assert add_files(client, whole, "a.txt").headers["Location"] == f"/projects/{whole}"
+    assert client.get(f"/api/projects/{whole}").json["scope"] is None, "it asks all, the new one too"
+    assert add_files(client, chosen, "b.txt", "c.txt").status_code == 303
+    assert files_on_page(client, chosen) == ["boats.txt", "b.txt", "c.txt"]
+    assert add_files(client, tagged, "d.txt").status_code == 303
+    tags = {one["name"]: one["tags"] for one in client.get("/api/documents").json["documents"]}
+    assert (tags["d.txt"], tags["b.txt"]) == (["sea"], [])
+    assert client.get(f"/api/projects/{tagged}").json["scope"]["document_ids"] == []
+    refused = client.post(f"/projects/{chosen}/files", data={"file": (io.BytesIO(b"\x7fELF\0"), "x")}, headers=PAGE)
+    assert refused.status_code == 415
+    assert "is a program" in refused.text
+    client.delete(f"/api/documents/{first}")
+    assert files_on_page(client, chosen) == ["b.txt", "c.txt"]
+    assert "A document that is gone or that you may not read" in client.get(f"/projects/{chosen}", headers=PAGE).text
 
 
 def test_a_project_shows_its_latest_conversations_in_the_sidebar_and_all_on_its_page(client: FlaskClient) -> None:
