@@ -1,8 +1,8 @@
 """Questions that need a whole table, list or document: is the answer exact, and does it state its coverage?
 
-Four parts by file: ``a``, ``b`` and ``c`` were in view while rules were made, ``d`` is the test; ``c`` and ``d`` are by
-people who had not seen the rules. ``queries.json`` has a language model's queries for parts c and d. ``python -m
-bench.coverage a`` also prints the wrong answers in part ``a``.
+Five parts by file: ``a``, ``b`` and ``c`` were in view while rules were made; ``c``, ``d`` and ``e`` are by people who
+had not seen the rules. ``queries.json`` has a language model's queries for these three. ``python -m bench.coverage a``
+also prints the wrong answers in part ``a``.
 """
 
 import csv
@@ -31,7 +31,10 @@ from rag_assistant.services import Services
 from rag_assistant.web import create_app
 
 FILES = Path(__file__).with_name("coverage")
-EXACT = ("count", "sum", "average", "extreme", "list")
+EXACT = ("count", "sum", "average", "extreme", "list", "lookup", "group", "distinct", "none")
+# What precedes the first line of our own that says what was done with which rows.
+CAPTION = re.compile(r"^(?!>).*\b(?:rows|items)\b.*$", re.MULTILINE)
+ONLY_FOUND = "Nothing was computed."
 
 
 def main(shown: Sequence[str] = ()) -> None:
@@ -44,10 +47,10 @@ def main(shown: Sequence[str] = ()) -> None:
             services.library.accept(io.BytesIO(content_of(path)), name_of(path))
         while any(document.state not in ("ready", "failed") for document in services.documents.page(80)):
             time.sleep(0.1)
-        print("| half | kind | questions | tells its coverage | exact | F1 of the rows |\n" + "|---" * 6 + "|")
-        for half in ("a", "b", "c", "d"):
+        print("| half | kind | questions | tells its coverage | exact | F1 of the rows | wrong |\n" + "|---" * 7 + "|")
+        for half in ("a", "b", "c", "d", "e"):
             print_half(services, half, half in shown)
-        for half in ("c", "d"):
+        for half in ("c", "d", "e"):
             print_queries(services, half)
         services.close()
 
@@ -55,27 +58,30 @@ def main(shown: Sequence[str] = ()) -> None:
 def print_queries(services: Services, half: str) -> None:
     """Print how many questions of a half the recorded queries of a language model answer, and those of the rules.
 
-    The model was given the product's requests for parts c and d (``table_request``), and nothing else.
+    The model was given the product's requests (``table_request``), and nothing else.
     """
     queries = json.loads((FILES / "queries.json").read_text(encoding="utf-8"))
-    figures: dict[str, list[tuple[float, float, float]]] = {"rules": [], "queries": [], "queries, then rules": []}
+    figures: dict[str, list[tuple[float, ...]]] = {"rules": [], "queries": [], "queries, then rules": []}
     for one in json.loads((FILES / f"{half}.json").read_text(encoding="utf-8")):
         if one["kind"] not in EXACT:
             continue
         question, file = one["question"], FILES / half / one["file"]
         sources = number_sources(services.retriever.find(question, PASSAGES)[0])
         is_recognised = needs_everything(question, [source.text for source in sources])
-        by_rules = services.retriever.sources.computed(SearchQuery(question), sources) if is_recognised else None
+        by_rules = services.retriever.sources.computed(SearchQuery(question), sources)
         given = queries.get(question) if is_recognised else None
         by_query = queried(services.retriever.sources.tables(sources), **given) if given else None
         for name, quote in zip(figures, (by_rules, by_query, by_query or by_rules), strict=True):
             text = "" if quote is None else "\n> ".join([quote.note, *(row.text for row in quote.sentences)])
             is_list = float(one["kind"] == "list")
-            exact, f1 = exactness(one, text, file) if text else (0.0, 0.0)
-            figures[name].append((exact, f1 * is_list, is_list))
+            exact, f1 = exactness(one, text, file)
+            figures[name].append((exact, f1 * is_list, is_list, is_wrong(text, exact)))
     for name, some in figures.items():
-        exact, f1, lists = (sum(each[column] for each in some) for column in range(3))
-        print(f"| {half} | {name} | {len(some)} | | {exact / len(some):.3f} | {f1 / lists:.3f} |", flush=True)
+        exact, f1, lists, wrong = (sum(each[column] for each in some) for column in range(4))
+        print(
+            f"| {half} | {name} | {len(some)} | | {exact / len(some):.3f} | {f1 / lists:.3f} | {wrong:.0f} |",
+            flush=True,
+        )
 
 
 def queried(tables: Sequence[SourceTable], documents: Sequence[str], reply: str) -> Quote | None:
@@ -90,32 +96,42 @@ def queried(tables: Sequence[SourceTable], documents: Sequence[str], reply: str)
 
 def print_half(services: Services, half: str, is_shown: bool) -> None:
     """Ask the questions about one half of the files and print its rows."""
-    figures: dict[str, list[tuple[float, float, float]]] = {}
+    figures: dict[str, list[tuple[float, ...]]] = {}
     for one in json.loads((FILES / f"{half}.json").read_text(encoding="utf-8")):
         turn = services.assistant.wait(services.assistant.ask(Question(one["question"])).id)
-        found = (float(tells_coverage(turn)), *exactness(one, turn.answer, FILES / half / one["file"]))
+        exact, f1 = exactness(one, turn.answer, FILES / half / one["file"])
+        found = float(tells_coverage(turn)), exact, f1, is_wrong(turn.answer, exact)
         for kind in (one["kind"], *(["all exact"] if one["kind"] in EXACT else []), "all"):
             figures.setdefault(kind, []).append(found)
         if is_shown and (not found[0] or (one["kind"] in EXACT and found[1] < 1)):
             wanted = one.get("expect") or one.get("rows")
             print(f"\n{found} {one['question']} {wanted}\n{turn.search}\n{turn.answer}\n", flush=True)
     for kind, some in figures.items():
-        told, exact, f1 = (mean([each[column] for each in some]) for column in range(3))
-        is_exact = f"{exact:.3f} | {f1:.3f}" if kind in (*EXACT, "all exact") else " | "
+        told, exact, f1, wrong = (mean([each[column] for each in some]) for column in range(4))
+        is_exact = f"{exact:.3f} | {f1:.3f} | {wrong * len(some):.0f}" if kind in (*EXACT, "all exact") else " | | "
         print(f"| {half} | {kind} | {len(some)} | {told:.3f} | {is_exact} |", flush=True)
 
 
 def tells_coverage(turn: Turn) -> bool:
-    """Return whether an answer states what it rests on, or that there is none."""
-    return not turn.sources or bool(turn.search and turn.search.get("coverage"))
+    """Return whether an answer states what it rests on, that its rows were only found, or that there is none."""
+    return not turn.sources or bool(turn.search and turn.search.get("coverage")) or ONLY_FOUND in turn.answer
+
+
+def is_wrong(answer: str, exact: float) -> float:
+    """Return whether an answer looks computed and isn't exact."""
+    caption = CAPTION.search(answer)
+    return float(caption is not None and not exact and ONLY_FOUND not in caption[0])
 
 
 def exactness(one: Mapping[str, Any], answer: str, file: Path) -> tuple[float, float]:
     """Return whether an answer has the expected figure or exactly the expected rows, and the F1 of its rows."""
     if "expect" in one:
         note = squeezed(re.sub(r"This rests on .*", "", answer.partition("\n>")[0]))
-        right = float(all(re.search(rf"(?<![\d.,]){re.escape(wanted)}(?![\d.,]\d)", note) for wanted in one["expect"]))
+        figures = [squeezed(wanted) for wanted in one["expect"]]
+        right = float(all(re.search(rf"(?<![\d.,]){re.escape(one)}(?![\d.,]\d)", note) for one in figures))
         return right, right
+    if one["kind"] == "none":
+        return (1.0 - is_wrong(answer, 0.0),) * 2
     text = squeezed(answer)
     shown = {key for key in keys_of(file) if squeezed(key) in text}
     wanted = {key for key in keys_of(file) for row in one.get("rows", ()) if row in key}

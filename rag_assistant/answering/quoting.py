@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pkgutil import get_data
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.conversations.summary_lines import (
@@ -48,10 +48,11 @@ NOTHING_TO_QUOTE = (
 )
 NO_QUOTES = "There is nothing to quote for this question. Add documents that answer it."
 _DATA = tomllib.loads((get_data(str(__package__), "quoting.toml") or b"").decode())
-TASK, THANKS, GREETING, DOCUMENT_LIST, CONVERSATION = (
-    re.compile(rf"\W*(?:{'|'.join(_DATA['politely'])})*(?:{'|'.join(_DATA[name])})\W*", re.IGNORECASE)
-    for name in ("task", "thanks", "greeting", "documents", "conversation")
-)
+Request = Literal["task", "thanks", "greeting", "documents", "conversation"]
+REQUESTS = {
+    name: re.compile(rf"\W*(?:{'|'.join(_DATA['politely'])})*(?:{'|'.join(_DATA[name])})\W*", re.IGNORECASE)
+    for name in get_args(Request)
+}
 WELCOME = "You're welcome! Ask me anything else that your documents answer."
 HELLO = "Hello! I answer questions with what your documents say; ask me about something in them."
 # Of how many related turns one may be quoted: what comes later in the order of the index matches by chance.
@@ -68,35 +69,26 @@ WORD_JOINER = "\u2060"
 FULL_WIDTH_ENDS = ("。", "！", "？", "”", "’", "」", "』", "）")  # noqa: RUF001
 
 
-def needs_model(question: str) -> bool:
-    """Return whether a question asks for what only a model can do: summarise, translate or compare."""
-    return bool(TASK.match(question))
+def asks_for(kind: Request, question: str) -> bool:
+    """Return whether a question asks for something else than what documents say.
 
-
-def is_small_talk(question: str) -> bool:
-    """Return whether a question is a greeting or thanks, so that there is nothing to search for."""
-    return bool(THANKS.fullmatch(question) or GREETING.fullmatch(question))
-
-
-def asks_for_documents(question: str) -> bool:
-    """Return whether a question asks which documents there are."""
-    return bool(DOCUMENT_LIST.fullmatch(question))
-
-
-def asks_for_conversation(question: str) -> bool:
-    """Return whether a question asks what was said in its conversation."""
-    return bool(CONVERSATION.fullmatch(question))
+    A ``task`` is one for a model (summarise, translate, compare); ``documents`` asks which there are, ``conversation``
+    what was said before. ``thanks`` and a ``greeting`` ask for nothing.
+    """
+    return bool(REQUESTS[kind].match(question) if kind == "task" else REQUESTS[kind].fullmatch(question))
 
 
 def instead_of_quotes(draft: Draft, *, connected: bool = False) -> str | None:
     """Return the answer if nothing is quoted, ``None`` if there may be something; is a model ``connected``?"""
-    if asks_for_conversation(draft.question):
+    if asks_for("conversation", draft.question):
         record = extract(draft.window.turns, MAX_CONVERSATION_TOKENS) if draft.window.turns else ""
         return f"{SAID_SO_FAR}\n{_listed(record.splitlines())}" if record else NOTHING_SAID
-    if needs_model(draft.question):
+    if asks_for("task", draft.question):
         return NEEDS_THE_MODEL if connected else NEEDS_MODEL
-    if is_small_talk(draft.question):
-        return WELCOME if THANKS.fullmatch(draft.question) else HELLO
+    if asks_for("thanks", draft.question):
+        return WELCOME
+    if asks_for("greeting", draft.question):
+        return HELLO
     if names := draft.found.documents:
         count = draft.found.document_count
         more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []

@@ -10,10 +10,7 @@ from msgspec import Struct
 from rag_assistant.answering.coverage import with_everything
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import (
-    asks_for_conversation,
-    asks_for_documents,
-    is_small_talk,
-    needs_model,
+    asks_for,
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, SearchResult
@@ -63,12 +60,11 @@ def search_for(
     quotes = profile.endpoint.quotes
     if (
         not profile.passages
-        or asks_for_conversation(turn.question)
-        or is_small_talk(turn.question)
-        or (quotes and needs_model(turn.question))
+        or any(asks_for(kind, turn.question) for kind in ("conversation", "thanks", "greeting"))
+        or (quotes and asks_for("task", turn.question))
     ):
         return SearchResult()
-    if quotes and asks_for_documents(turn.question):
+    if quotes and asks_for("documents", turn.question):
         documents, count = deps.documents.find("", turn.scope, MAX_LISTED)
         return SearchResult(documents=tuple(one.name for one in documents), document_count=count)
     is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes

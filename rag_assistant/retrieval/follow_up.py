@@ -21,11 +21,13 @@ from rag_assistant.retrieval.tokenize import content_words, search_words, stem
 # How many of the question's best chunks are looked up among the context's, and the reverse.
 LOOKED_AT = 10
 MAX_TELLING = 8
-GOES_ON = re.compile(
-    r"\s*(and|but|so|or|also|then|what about|how about|und|aber|oder|auch|was ist mit)\b", re.IGNORECASE
-)
-
 _DATA = from_json(get_data(str(__package__), "follow_up.json") or b"")
+# "What is the rent, and who is to be called?" are two questions; "between when it begins and when it ends" is one.
+# "What did I say after we talked about the boiler?" asks for the turn beside the one with these words.
+GOES_ON, TWO_QUESTIONS, SAID, AFTER, BEFORE = (
+    re.compile(_DATA["patterns"][name], re.IGNORECASE | re.DOTALL)
+    for name in ("goes_on", "two_questions", "said", "after", "before")
+)
 # The second predicts the first from the questions alone, before a context is embedded.
 WEIGHTS, WEIGHTS_BY_QUESTIONS = _DATA["weights"], _DATA["weights_by_questions"]
 PRONOUNS = frozenset(_DATA["pronouns"].split())
@@ -114,21 +116,6 @@ SHARED_WORDS = 0.25
 SHARE_BY_WORDS = 0.6
 
 
-# "What is the rent, and who is to be called?" are two questions; "between when it begins and when it ends" is one.
-TWO_QUESTIONS = re.compile(
-    r"(\W*(?:who|what|when|where|which|how|why|is|are|do|does|can|may|must)\b(?:(?!\bbetween\b).){8,}?)[?,;]? and "
-    r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
-    re.IGNORECASE | re.DOTALL,
-)
-# "What did I say after we talked about the boiler?" asks for the turn next to the one with these words.
-SAID = re.compile(
-    r"\bdid (?:i|we|you) (?:say|tell|talk|mention|discuss|ask)\b|\b(?:said|told|talked|mentioned|discussed|asked|"
-    r"sagte\w*|gesagt|erzählt\w*|besprochen|erwähnt\w*|gefragt)\b|[说聊问]",
-    re.IGNORECASE,
-)
-# "You said before that" means earlier, and "gefragt nach" asked about.
-AFTER = re.compile(r"\b(?:right |just )?(?:after|nachdem)\b(?!\s*[.,?!]|\s+that\b|$)|之后|以后", re.I)
-BEFORE = re.compile(r"\b(?:right |just )?(?:before|bevor)\b(?!\s*[.,:?!]|\s+that\b|$)|之前|以前", re.I)
 # The end of a question. Each is searched separately, up to this many.
 QUESTION_END = re.compile(r"\?(?=\s|$)|[\uff1f\u061f](?![\uff1f\u061f])")
 MAX_PARTS = 3

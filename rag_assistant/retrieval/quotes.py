@@ -10,7 +10,7 @@ much as in the search. bench/retrieval/README.md has the results, and the consta
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from math import log1p
 
 from msgspec import Struct
@@ -52,6 +52,7 @@ AROUND_CHARS = 3_000
 # How much of a document is read for that.
 MAX_TEXT_CHARS = 1_000_000
 
+ANSWERS_TOO = "{document} has an answer to this, too."
 AND = re.compile(r",? \b(?:and|und|et|y|e|en|och|og)\b ", re.IGNORECASE)
 
 _Place = tuple[int, int]
@@ -191,11 +192,21 @@ def tables_in(sources: Sequence[Source], texts: Mapping[int, str]) -> Iterator[S
 
 
 def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
-    """Return the answer from the first table or list in the sources that fully matches a question."""
+    """Return the answer from the first table or list in the sources that fully matches a question.
+
+    It says if one of another document does, too.
+    """
     most = MAX_ROWS if is_computed(query.text) else MAX_ROWS_LISTED
-    for one in tables_in(sources, texts):
-        if answer := answer_from(query.text, one.text, one.table, one.document, query.before):
-            return one.quote(answer, most)
+    asked = (
+        (one, answer_from(query.text, one.text, one.table, one.document, query.before))
+        for one in tables_in(sources, texts)
+    )
+    answers = ((one, answer) for one, answer in asked if answer)
+    for one, answer in answers:
+        others = (other.document for other, _ in answers if other.document != one.document)
+        also = [ANSWERS_TOO.format(document=document) for document in islice(others, 1)]
+        quote = one.quote(answer, most)
+        return replace(quote, note=" ".join([quote.note, *also]))
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rag_assistant.retrieval.languages import WORDS
 from rag_assistant.retrieval.tables import HEADING, Tables
 from rag_assistant.retrieval.tokenize import unspaced_char
 
@@ -40,11 +41,7 @@ UNMARKED_END = re.compile(r"(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
 MIN_UNMARKED_CHARS = 200
 AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
 # Before a blank these don't end a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
-ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]|Dr|Dra|Mr|Mrs|Ms|Prof|St|Jr|Sr|Sra|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"
-    r"Sgt|Capt|Lt|Rev|Hon|approx|Nr|Abs|Art|Abb|Tab|bzw|ca|usw|vgl|inkl|evtl|ggf|[A-Za-z]\.[A-Za-z])"
-    r"|\b(?:am|im|der|den|dem|des|vom|zum|das|die|bis|ab|seit) \d{1,2})\.\s+$"
-)
+ABBREVIATION = re.compile(WORDS["abbreviation"])
 MAX_ABBREVIATION_CHARS = 10
 GERMAN_DAY = re.compile(r"\b\d{1,2}\.\s+(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)")
 # A line shorter than this share of the longest one in its paragraph was ended by hand: a title, an address.

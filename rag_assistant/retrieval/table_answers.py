@@ -69,7 +69,7 @@ def unexplained(query: TableQuery, question: str, text: str, table: Table, docum
 
 def is_computed(question: str) -> bool:
     """Return whether a question asks for a computed figure: how many, how much in all, the largest."""
-    return any(ASKS[name].search(question) for name in COMPUTED)
+    return any(ASKS[name].search(question) for name in (*COMPUTED, "how much"))
 
 
 def asks_for_everything(question: str) -> bool:
@@ -99,6 +99,11 @@ class _Reader(Conditions):
         self.read_compared(self.about)
         operation, column, group = self._work()
         self.read_flags((group, column))
+        # Where there is no tenant, no tenant owes rent.
+        for asked in self.named(self.things):
+            of_text = self.columns[asked] if self.columns[asked].kind == "text" else None
+            if of_text and of_text.absent and all(one.column != of_text.name for one in self.where):
+                self._append(asked, "!=", of_text.absent, ())
         names = [None if n is None else self.columns[n].name for n in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
@@ -120,8 +125,9 @@ class _Reader(Conditions):
         Rows that are only listed have all columns, and what has a date in each row has happened to each.
         """
         self.explain(ASKS["document"])
-        if NAMES["people"].search(" ".join([self.columns[0].name, *self.about])):
-            self.explain(ASKS["people"])
+        for name in ("people", "meeting"):
+            if NAMES[name].search(" ".join([self.columns[0].name, *self.about])):
+                self.explain(ASKS[name])
         own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         used = [one for one in self.columns if one.name in own]
         for measure in MEASURES:
@@ -144,7 +150,7 @@ class _Reader(Conditions):
         noun = self._behind(count[1]) if count else None
         group, numbers = self._group(), self.of_kind("number")
         if average:
-            return "average", self._figures(), group
+            return "average", self._figures(), group or None
         if extreme:
             return self._compared(extreme[0], self._behind(extreme[1]))
         if total or self._asks_for_sum(noun) or (group is not None and not count and self._named_of(numbers)):
@@ -155,15 +161,16 @@ class _Reader(Conditions):
             if nouns and nouns[0] and self.columns[nouns[0]].repeats:
                 self.explained.update(named[nouns[0]])
                 return "values", nouns[0], None
-        return "count" if count else "list", None, group
+        return ("count", None, group) if count else ("list", None, group or None)
 
     def _group(self) -> int | None:
-        """Return the column by whose values the rows are to be grouped: "per supplier"."""
+        """Return the column by whose values rows are to be grouped: "per supplier"; "per room booking", the first."""
         for _, where in self.find(ASKS["per"]):
-            for number, positions in self.named(range(where[-1] + 1, where[-1] + 3)).items():
-                if self.columns[number].repeats:
-                    self.explained.update((*where, *positions))
-                    return number
+            named = self.named(range(where[-1] + 1, where[-1] + 3))
+            groups = {max(at): n for n, at in named.items() if n == 0 or self.columns[n].repeats}
+            if groups:
+                self.explained.update(where, *named.values())
+                return groups[max(groups)]
         return None
 
     def _figures(self, noun: int | None = None, superlative: str = "") -> int:
@@ -185,7 +192,8 @@ class _Reader(Conditions):
     def _asks_for_sum(self, noun: int | None) -> bool:
         """Return whether amounts are to be added up: "how many hours", "how much did we spend"."""
         if noun is None:
-            return bool("how much" in self.text and ASKS["money"].search(self.text))
+            has_figures = ASKS["money"].search(self.text) or self._named_of(self.of_kind("number"))
+            return bool(ASKS["how much"].search(self.text) and has_figures)
         quantities = self.measuring("quantity")
         is_quantity = ASKS["quantity"].match(self.tokens[noun]) or (
             self._named_of(quantities) and not self._is_of_rows(noun)

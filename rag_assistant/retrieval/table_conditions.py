@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from itertools import filterfalse
 
 from rag_assistant.retrieval.table_query import DENIED, THOUSANDS, YEAR, Comparison, Condition, date_of
-from rag_assistant.retrieval.table_words import ASKS, DATES, FIGURES, JOINING, NAMES, WORDS, Words, tokens_of
+from rag_assistant.retrieval.table_words import ASKS, DATES, FIGURES, JOINING, NAMES, WORDS, Words, form_of, tokens_of
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
 WITH = re.compile(r"\b(?:with|in|has|have|having|mit|hat|haben)(?: (?:an?|any|eine?n?))?$")
 MAX_BETWEEN = 4
+# A word and the next one, if that has a small letter and no comma before it.
+MODIFIER = re.compile(r"([^\W\d_]+) (?=([a-zà-ÿ]+))")
 
 
 class NotExplained(Exception):
@@ -23,6 +26,13 @@ class Conditions(Words):
         super().__init__(question, text, table)
         self.where: list[Condition] = []
         self.denials = {where[0] for _, where in self.find(ASKS["negation"])}
+        self.things = self._things()
+
+    def _things(self) -> range:
+        """Return the positions of the things that a question asks for: "which coffee machines"."""
+        match, where = next(self.find(ASKS["rows"]), ("", range(0)))
+        start = where[-1] + 1 if match and match[0].split()[0] not in WORDS["people"] else len(self.tokens)
+        return range(start, next((n for n in range(start, len(self.tokens)) if self.tokens[n] in JOINING), start))
 
     def of_kind(self, kind: str) -> list[int]:
         return [n for n, column in enumerate(self.columns) if column.kind == kind]
@@ -47,7 +57,12 @@ class Conditions(Words):
             having = {
                 n: cells for n in self.of_kind("text") if (cells := self.columns[n].by_words[is_part].get(phrase))
             }
+            if is_part:  # A column's name is no part of its cells: "which rooms" are not only the "Kiln room".
+                having = {n: cells for n, cells in having.items() if not self.columns[n].is_named(*phrase)}
+            if is_part and where[0] in self.things:
+                having = {n: some for n, cells in having.items() if (some := set(filterfalse(self._mentions, cells)))}
             is_free = where[0] in left if is_part else self.explained.isdisjoint(where)
+            is_free = is_free and self.in_names.isdisjoint(where)
             if having and is_free and (is_part or self._is_value(where, having)):
                 number = self._column_of(having, where)
                 by_column.setdefault(number, []).append((where, having[number]))
@@ -65,6 +80,13 @@ class Conditions(Words):
             if not is_part and len(cells) > 1 and WORDS["range"] & between:
                 raise NotExplained
             self._add_cells(number, cells, places)
+
+    def _mentions(self, cell: str) -> bool:
+        """Return whether a cell only mentions the things asked for: "Repaint the rooms", "Coffee machine service"."""
+        last = self.forms[self.things[-1]]
+        behind = (match[1] for match in MODIFIER.finditer(cell) if match[2] not in JOINING)
+        is_part = any(form_of(word.lower(), self.language) == last for word in behind)
+        return is_part or not WORDS["articles"].isdisjoint(tokens_of(cell))
 
     def _add_cells(self, number: int, cells: Set[str], places: Sequence[int]) -> None:
         """Add a condition that a cell is one of some, or that it contains what the question says, if many do."""
@@ -96,7 +118,10 @@ class Conditions(Words):
         raise NotExplained
 
     def read_compared(self, about: Set[str]) -> None:
-        """Read periods, "after May 2025", and comparisons with figures, "over 500 euros"."""
+        """Read periods, "after May 2025", and comparisons with figures, "over 500 euros".
+
+        A figure's column is named behind it, or before it, or the only one.
+        """
         dates = self.of_kind("date")
         for pattern, signs in ((pattern, signs) for signs, pattern in DATES.items() if dates):
             for match, where in list(self.find(pattern)):
@@ -107,7 +132,9 @@ class Conditions(Words):
         for signs, pattern in FIGURES.items():
             for match, where in list(self.find(pattern)):
                 figures = list(map(self._figure, filter(None, match.groups())))
-                self._compare(self._of_figures(where), signs, figures, where)
+                numbers, behind = self.of_kind("number"), range(where[-1] + 1, where[-1] + 4)
+                named = (self._named_of(numbers, some) for some in (behind, range(where[0])))
+                self._compare(self._only(*named, numbers), signs, figures, where)
 
     def _compare(self, number: int, signs: str, values: Sequence[str], where: range) -> None:
         for sign, value in zip(signs.split(), values, strict=True):
@@ -119,12 +146,6 @@ class Conditions(Words):
 
     def _named_of(self, columns: Collection[int], positions: Iterable[int] | None = None) -> list[int]:
         return [number for number in self.named(positions) if number in columns]
-
-    def _of_figures(self, where: range) -> int:
-        """Return the column that a figure is compared with: named behind it, or before it, or the only one."""
-        numbers, behind = self.of_kind("number"), range(where[-1] + 1, where[-1] + 4)
-        named = (self._named_of(numbers, some) for some in (behind, range(where[0])))
-        return self._only(*named, numbers)
 
     def _is_counted(self, where: range) -> bool:
         """Return whether figures that might be years are followed by what they count: "up to 2000 euros"."""

@@ -195,7 +195,8 @@ def _grouped(
     if operation in EXTREMES:
         best = EXTREMES[operation](results.values())
         those = sorted(one for one, result in results.items() if result == best)
-        best_of = f"{operation.capitalize()} {what[0].lower()}{what[1:]} per {group}"
+        most = ("Most" if operation == "largest" else "Fewest") if not name else operation.capitalize()
+        best_of = f"{most} {what[0].lower()}{what[1:]} per {group}"
         return [n for one in those for n in groups[one]], f"{best_of}: {_listed(those)}, {best:,}."
     in_order = sorted(results.items(), key=lambda one: (-one[1], one[0]))
     sentence = _listed([f"{one} {result:,}" for one, result in in_order])

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property, lru_cache
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Literal
 
 from msgspec import Struct
@@ -95,12 +95,6 @@ class Column(Struct, frozen=True, dict=True):
         return whole, parts
 
 
-def language_in(question: str) -> str:
-    """Return the language of a question, in which its words and those of a table are compared."""
-    words = tokens_of(question)
-    return language_of(words) or language_of(words, ("english", "german"), 1) or "english"
-
-
 def tokens_of(text: str) -> list[str]:
     """Return the words, figures and dates of a text, in lower case."""
     return TOKEN.findall(GENITIVE.sub("", text).lower())
@@ -159,7 +153,9 @@ class Words:
     """The words of a question about columns, and which of them are explained so far."""
 
     def __init__(self, question: str, text: str, table: Table) -> None:
-        self.language = language = language_in(question)
+        words = tokens_of(question)
+        language = language_of(words) or language_of(words, ("english", "german"), 1) or "english"
+        self.language = language  # In which its words and those of a table are compared.
         self.columns = columns = columns_of(text, table, language)
         self.fillers = fillers(language)
 
@@ -172,6 +168,9 @@ class Words:
         self.tokens = [word.lower() for word in self.originals]
         self.forms = [form_of(word, language) for word in self.tokens]
         self.explained: set[int] = set()
+        # Those that stand in a column's name as they do here, "per year", which are no cell.
+        pairs = {pair for one in columns for pair in pairwise(tokens_of(one.name)) if not table.is_list}
+        self.in_names = {n + i for n, pair in enumerate(pairwise(self.tokens)) if pair in pairs for i in (0, 1)}
         # Those that are cells, which name no column.
         self.by_cells: set[int] = set()
 

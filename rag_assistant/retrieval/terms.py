@@ -52,16 +52,13 @@ DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
 def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
     """Return the chunks of a document with their languages, and the terms of each, separated by blanks."""
     texts = [indexed_text(document_name, piece.section, piece.text) for piece in pieces]
-    words = [search_words(text) + _words_of_identifiers(text) for text in texts]
+    # An identifier also consists of words: max, retry and count of maxRetryCount.
+    parts = ([one for name in IDENTIFIER.findall(text) for one in WORD_IN_IDENTIFIER.findall(name)] for text in texts)
+    words = [search_words(text) + [one.lower() for one in some] for text, some in zip(texts, parts, strict=True)]
     of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
     of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
     terms = [" ".join(stems(_with_characters(some), language)) for some, language in zip(words, of_pieces, strict=True)]
     return [replace(piece, language=language) for piece, language in zip(pieces, of_pieces, strict=True)], terms
-
-
-def _words_of_identifiers(text: str) -> list[str]:
-    """Return the words of which identifiers consist: max, retry and count of maxRetryCount."""
-    return [word.lower() for one in IDENTIFIER.findall(text) for word in WORD_IN_IDENTIFIER.findall(one)]
 
 
 def query_terms(question: str, languages: Collection[str]) -> list[str]:

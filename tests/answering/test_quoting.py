@@ -1,6 +1,6 @@
 """Quotes as an answer: each word for word with its number, and what is said where there is none."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec import structs
@@ -13,11 +13,9 @@ from rag_assistant.answering.quoting import (
     SAID_SO_FAR,
     WELCOME,
     WORD_JOINER,
-    asks_for_conversation,
-    asks_for_documents,
+    Request,
+    asks_for,
     instead_of_quotes,
-    is_small_talk,
-    needs_model,
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, SearchResult
@@ -104,10 +102,7 @@ def test_what_only_a_model_can_do_is_said(question: str) -> None:
     ],
 )  # fmt: skip
 def test_a_question_about_such_things_is_a_question(question: str) -> None:
-    assert not needs_model(question)
-    assert not is_small_talk(question)
-    assert not asks_for_documents(question)
-    assert not asks_for_conversation(question)
+    assert not [kind for kind in get_args(Request) if asks_for(kind, question)]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def where(column: str, comparison: str, value: str | float) -> Condition:
             (0, 1, 2),
             "Average of Seats per Home: Dundee 7.00; Leith 1.50. 3 rows.",
         ),
-        (TableQuery(1, "largest", group_by="Home"), (0, 2), "Largest rows per Home: Leith, 2. 3 rows."),
+        (TableQuery(1, "largest", group_by="Home"), (0, 2), "Most rows per Home: Leith, 2. 3 rows."),
         (
             TableQuery(1, "smallest", "Seats", group_by="Home"),
             (0, 2),

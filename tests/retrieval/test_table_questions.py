@@ -295,6 +295,80 @@ def test_a_query_of_a_model_is_told_the_words_that_it_leaves_out(question: str, 
     assert unexplained(TableQuery(1, "count", where=where), question, FLEET, table, "fleet.csv") == words
 
 
+MEMBERS = table_of("""Berth;Boat owner;Pier;Fee per year (EUR);Payment;Length (m);Paid
+B-1;Ann Lee;North;310;yearly;8;yes
+B-2;;North;290;;7;no
+B-3;Bo Ek;South;450;half-yearly;11;no
+B-4;Cy Moe;South;450;yearly;12;no""")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        # Where there is no owner, no owner has not paid.
+        ("Which boat owners have not paid?", [2, 3]),
+        ("How many boat owners have not paid?", "2 of 4 rows, where Paid is no and Boat owner is not empty."),
+        # "Per year" is the column's, no payment.
+        ("What is the total fee per year?", "1,500. 4 rows."),
+        ("How much do we get in fees per year?", "1,500. 4 rows."),
+        ("How much is the fee per year in total for the South pier?", "= 900. 2 of 4 rows, where Pier is South."),
+        ("Which berths pay yearly?", [0, 3]),
+        # Per row, not per group of rows.
+        ("What is the average fee per pier berth?", "Average of Fee per year (EUR): 375.00."),
+        ("What is the average fee per pier?", "per Pier: South 450.00; North 300.00."),
+        ("What is the sum of the fees per berth?", "per Berth: B-3 450; B-4 450; B-1 310; B-2 290."),
+        ("Which berths are bigger than 10 m?", [2, 3]),
+        ("Which pier has the most berths?", "Most rows per Pier: North; South, 2."),
+    ],
+)
+def test_what_a_column_says_is_no_cell_and_what_is_empty_is_nobody(
+    question: str, expected: list[int] | str | None
+) -> None:
+    found = answer(question, MEMBERS, "berths.csv")
+    assert holds(found, expected), found
+
+
+ACTIONS = table_of("""Action;Responsible;Status
+Repaint the meeting rooms;Ann Lee;open
+Buy a new coffee machine;Bo Ek;done
+Coffee machine service;Bo Ek;open""")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which meeting rooms do we have?", None),
+        ("How many meeting rooms are there?", None),
+        ("Which coffee machines do we have?", None),
+        ("Who repaints the meeting rooms?", [0]),
+        ("Which actions are about coffee machines?", [1, 2]),
+        ("How many actions did the meeting agree?", None),
+        ("How many actions did the meeting make?", "3 rows."),
+    ],
+)
+def test_a_thing_that_a_cell_only_mentions_is_not_what_the_rows_are(
+    question: str, expected: list[int] | str | None
+) -> None:
+    found = answer(question, ACTIONS, "minutes.md")
+    assert holds(found, expected), found
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which rooms do we have?", "Room, 2: Kiln room; Studio."),
+        ("Which meeting rooms do we have?", None),
+        ("How many classes are in a small room?", None),
+        ("Which classes are in the kiln room?", [0, 2]),
+        ("Which classes are in a room that was booked?", None),
+    ],
+)
+def test_the_name_of_a_column_is_no_part_of_its_cells(question: str, expected: list[int] | str | None) -> None:
+    text = table_of("Class;Room;Fee (EUR)\nPottery;Kiln room;90\nYoga;Studio;40\nGlazing;Kiln room;70")
+    found = answer(question, text, "classes.md")
+    assert holds(found, expected), found
+
+
 @pytest.mark.parametrize("name", ["In stock", "On site", "Is active", "With VAT"])
 def test_a_stop_word_names_no_column(name: str) -> None:
     text = table_of(f"Part;Town;{name}\nBolt;Leith;yes\nNut;Leith;no\nCog;Perth;yes")

@@ -99,15 +99,19 @@ def model_of(tensors: Tensors) -> Any:
         return names if outputs > 1 else names[0]
 
     def linear(value: str, *names: str) -> Any:
-        matrix = np.concatenate([_unpacked(tensors[f"{name}.w"], len(tensors[f"{name}.b"])) for name in names])
-        bias = np.concatenate([tensors[f"{name}.b"] for name in names])
-        return add("Add", add("MatMul", value, weight(matrix.T)), weight(bias))
+        blocks, biases = ([tensors[f"{name}.{part}"] for name in names] for part in ("w", "b"))
+        numbers = [(_halves(some).astype(np.float32) - MIDDLE) * _scales(some) for some in blocks]
+        rows = [some.reshape(len(bias), -1) for some, bias in zip(numbers, biases, strict=True)]
+        return add("Add", add("MatMul", value, weight(np.concatenate(rows).T)), weight(np.concatenate(biases)))
 
     def norm(value: str, name: str) -> Any:
         scale, bias = weight(tensors[f"{name}.w"]), weight(tensors[f"{name}.b"])
         return add("LayerNormalization", value, scale, bias, axis=-1, epsilon=EPSILON)
 
-    codes, scales = _packed(tensors["emb.word"])
+    # The table's weights stay two to a byte, adjacent ones together.
+    halves = _halves(tensors["emb.word"]).reshape(-1, HIDDEN)
+    codes = (halves[:, 0::2] | halves[:, 1::2] << 4).astype(np.uint8)
+    scales = _scales(tensors["emb.word"]).reshape(-1, HIDDEN // BLOCK)
     words = add(
         "GatherBlockQuantized", weight(codes), "input_ids", weight(scales), domain=MICROSOFT, block_size=BLOCK, bits=4
     )
@@ -142,19 +146,6 @@ def _halves(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _scales(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.ascontiguousarray(blocks[:, :2]).view(np.float16).astype(np.float32)
-
-
-def _unpacked(blocks: NDArray[np.uint8], rows: int) -> NDArray[np.float32]:
-    """Return the weights of some rows as numbers."""
-    weights: NDArray[np.float32] = (_halves(blocks).astype(np.float32) - MIDDLE) * _scales(blocks)
-    return weights.reshape(rows, -1)
-
-
-def _packed(blocks: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Return the weights of a table two to a byte, adjacent ones together, and the scales of their blocks."""
-    halves = _halves(blocks).reshape(-1, HIDDEN)
-    pairs = (halves[:, 0::2] | halves[:, 1::2] << 4).astype(np.uint8)
-    return pairs, _scales(blocks).reshape(-1, HIDDEN // BLOCK)
 
 
 def convert(source: Path, target: Path) -> None:
