@@ -75,7 +75,8 @@ def asks_for(kind: Request, question: str) -> bool:
     A ``task`` is one for a model (summarise, translate, compare); ``documents`` asks which there are, ``conversation``
     what was said before. ``thanks`` and a ``greeting`` ask for nothing.
     """
-    return bool(REQUESTS[kind].match(question) if kind == "task" else REQUESTS[kind].fullmatch(question))
+    pattern = REQUESTS[kind]
+    return bool(pattern.match(question) if kind == "task" else pattern.fullmatch(question))
 
 
 def instead_of_quotes(draft: Draft, *, connected: bool = False) -> str | None:

@@ -28,10 +28,8 @@ def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight:
 
 def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
     """Return the hits of two keyword searches combined, the second weighted with ``weight``, best first."""
-    total = dict(as_shares(hits))
-    for chunk_id, share in as_shares(others):
-        total[chunk_id] = total.get(chunk_id, 0.0) + weight * share
-    return _best_first(total)
+    first, second = dict(as_shares(hits)), dict(as_shares(others))
+    return _best_first({one: first.get(one, 0.0) + weight * second.get(one, 0.0) for one in first | second})
 
 
 def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float) -> list[Hit]:

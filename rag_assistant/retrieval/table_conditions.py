@@ -12,7 +12,7 @@ from rag_assistant.retrieval.tokenize import STOP_WORDS
 WITH = re.compile(r"\b(?:with|in|has|have|having|mit|hat|haben)(?: (?:an?|any|eine?n?))?$")
 MAX_BETWEEN = 4
 # A word and the next one, if that has a small letter and no comma before it.
-MODIFIER = re.compile(r"([^\W\d_]+) (?=([a-zà-ÿ]+))")
+MODIFIER = re.compile(r"(?<![^\W\d_])([^\W\d_]++) (?=([a-zà-ÿ]++))")
 
 
 class NotExplained(Exception):

@@ -145,7 +145,7 @@ class WordIndex:
         held = [(word, row_id) for word, row_id in between if row_id in ids]
         counted = self.counted(connection, words, MAX_COUNTED) if held else {}
         certainties = self._certainties(connection, counted, held) if held else {}
-        if max(certainties.values(), default=0.0) < least:
+        if not held or max(certainties.values()) < least:
             return []
         best = self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, self.row_id(connection).in_(ids))
         return [(row_id, certainties[row_id]) for row_id, _ in best if row_id in certainties]

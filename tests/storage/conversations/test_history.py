@@ -231,6 +231,15 @@ def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> 
 
 
 @both_engines
+def test_words_that_no_turn_has_find_none_however_little_certainty_is_asked_for(
+    talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "MIN_CERTAINTY", 0.0)
+    talk.say("The seal at the pier is called Bruno.")
+    assert talk.history.related(talk.conversation, ["walrus"], talk.conversation.turns + 1, (), 3) == []
+
+
+@both_engines
 @pytest.mark.parametrize("few", [100, 1])
 def test_related_turns_come_in_the_order_of_the_index(talk: Talk, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr(history, "FEW", few)
