@@ -197,11 +197,11 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
     It says if one of another document does, too.
     """
     most = MAX_ROWS if is_computed(query.text) else MAX_ROWS_LISTED
-    asked = (
+    tried = (
         (one, answer_from(query.text, one.text, one.table, one.document, query.before))
         for one in tables_in(sources, texts)
     )
-    answers = ((one, answer) for one, answer in asked if answer)
+    answers = ((one, answer) for one, answer in tried if answer)
     for one, answer in answers:
         others = (other.document for other, _ in answers if other.document != one.document)
         also = [ANSWERS_TOO.format(document=document) for document in islice(others, 1)]

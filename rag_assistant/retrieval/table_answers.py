@@ -100,10 +100,10 @@ class _Reader(Conditions):
         operation, column, group = self._work()
         self.read_flags((group, column))
         # Where there is no tenant, no tenant owes rent.
-        for asked in self.named(self.things):
-            of_text = self.columns[asked] if self.columns[asked].kind == "text" else None
+        for number in self.named(self.things):
+            of_text = self.columns[number] if self.columns[number].kind == "text" else None
             if of_text and of_text.absent and all(one.column != of_text.name for one in self.where):
-                self._append(asked, "!=", of_text.absent, ())
+                self._append(number, "!=", of_text.absent, ())
         names = [None if n is None else self.columns[n].name for n in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
