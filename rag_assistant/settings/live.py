@@ -58,6 +58,8 @@ class LiveSettings:
         self._from_page = SharedValues()
         content = _read(path)
         self._read_last: tuple[bytes | str | None, int] = content, 0
+        # Whether the values in force are of one: where there never was one, what servers share applies all the same.
+        self._has_file = content is not None
         self._loaded = self._load(_decoded(content, path.name), {})
         # As last set; what needs a restart is not yet in force.
         self.configured = self._loaded.values
@@ -113,7 +115,7 @@ class LiveSettings:
                 if unsettled is not None:
                     self._report(unsettled)
                 return
-            if content is None:
+            if content is None and self._has_file:
                 raise SettingsError(f"{self.path.name} is gone.")
             loaded = self._load(_decoded(content, self.path.name), self._from_page.settings)
         except SettingsError as error:
@@ -122,6 +124,7 @@ class LiveSettings:
                 self._report(problem)
             self._unsettled = problem
         else:
+            self._has_file = content is not None
             self._apply(loaded)
 
     def _load(self, text: str | None, from_page: Mapping[str, Any]) -> LoadedSettings:
