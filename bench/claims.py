@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from bench.retrieval.sets import DATA, Collection, doc2dial, lines, mtrag, xquad
 from rag_assistant.retrieval.claims import check_citations
+from rag_assistant.retrieval.dates import dates_in, days_in
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
 
@@ -86,7 +87,54 @@ def main() -> None:
         )
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         print(f"\n{name}, half 1: {offers([one for one in every if one.half == 1])}")
+    print("\n| dates of | in | texts | with a date, told though there | changed, told |")
+    print("|---" * 5 + "|")
+    sets: dict[str, Iterable[tuple[str, str]]] = {"mtrag": answers_of_mtrag(), "doc2dial": answers_of_doc2dial()}
+    for language, source in (("en", "de"), ("en", "zh"), ("en", "ar"), ("de", "en"), ("zh", "en"), ("ar", "en")):
+        texts, sources = xquad(language).documents, xquad(source).documents
+        same = texts.keys() & sources.keys()
+        sets[f"xquad {language} | {source}"] = [(texts[name][1], sources[name][1]) for name in same]
+    for name, answers in sets.items():
+        row = name if " " in name else f"{name} | all that was sent"
+        print(f"| {row} | {dates_told(sorted(answers))} |", flush=True)
     print(f"\n{milliseconds(list(of_mtrag())):.2f} ms of CPU for an answer of five sentences and six passages")
+
+
+def answers_of_mtrag() -> Iterable[tuple[str, str]]:
+    """Yield mtrag's reference answers, each with all gold passages of its question and all that was said before."""
+    collection = mtrag()
+    asked = {one.id: one for one in collection.questions}
+    for row in lines("mtrag/queries.jsonl"):
+        one = asked.get(row["_id"])
+        gold = [collection.documents[name] for name in one.relevant if name in collection.documents] if one else []
+        if one and gold and row.get("reference_answer"):
+            said = [one.text, one.rewrite, *(text for exchange in one.exchanges for text in exchange)]
+            yield row["reference_answer"], "\n".join([*said, *(text for parts in gold for text in parts)])
+
+
+def answers_of_doc2dial() -> Iterable[tuple[str, str]]:
+    """Yield what doc2dial's agents say, each with its document and all that was said before."""
+    collection = doc2dial()
+    for this, following in zip(collection.questions, collection.questions[1:], strict=False):
+        if following.id.rsplit("_", 1)[0] == this.id.rsplit("_", 1)[0]:
+            said = [this.text, *(text for exchange in this.exchanges for text in exchange)]
+            yield following.exchanges[-1][1], "\n".join([*collection.documents[next(iter(this.relevant))], *said])
+
+
+def dates_told(answers: Sequence[tuple[str, str]]) -> str:
+    """Return how many texts have dates that their source seems not to have, and how many changed dates are told."""
+    chance, dated, told, changed, detected = random.Random(1), 0, 0, 0, 0
+    for text, source in answers:
+        known, dates = days_in(source), dates_in(text)
+        there = [not known.isdisjoint(days) for _, days in dates]
+        dated, told = dated + bool(dates), told + (False in there)
+        for days in (days for (_, days), is_there in zip(dates, there, strict=True) if is_there):
+            month, day = min(days, key=str)
+            changed += 1
+            detected += (
+                (month, (day + chance.randint(1, 9) - 1) % 28 + 1) if day else (month % 12 + 1, None)
+            ) not in known
+    return f"{len(answers)} | {told} of {dated} | {detected} of {changed}"
 
 
 def reason(

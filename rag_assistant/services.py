@@ -248,10 +248,7 @@ class Services(Stores):
                 self.library.accept(file, path.name, origin=f"{OF_GUIDE}{path.name}")
 
     def start_command(self, *, answers: bool) -> None:
-        """Prepare a command that starts nothing else; with ``answers``, one that answers questions.
-
-        A server that starts meanwhile leaves its answers alone.
-        """
+        """Prepare a command that starts nothing else; a starting server leaves its ``answers`` alone."""
         self.prepare()
         if answers:
             self._lock_file, alone = join_commands(self.data_dir)

@@ -55,6 +55,7 @@ PURE = (
         "conversations.exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",
+        "retrieval.dates",
         "retrieval.excerpts",
         "retrieval.follow_up",
         "retrieval.hybrid",

@@ -15,15 +15,15 @@ from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import notes_about, with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request, shown_with
 from rag_assistant.answering.search import search_for
-from rag_assistant.answering.sending import announce, check_ending, say, show, stream
+from rag_assistant.answering.sending import announce, check_ending, quote_first, say, show, stream
 from rag_assistant.answering.task import Dependencies, Task
 from rag_assistant.answering.tools import DELETES, is_confirmation, with_results, with_thoughts
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
-from rag_assistant.conversations.summary_lines import LEAD_INSTEAD
+from rag_assistant.conversations.summary_lines import LEAD_INSTEAD, MODEL_LEAD
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.records import Conversation, ModelReply, ModelRequest, Turn
+from rag_assistant.records import QUOTES, Conversation, ModelReply, ModelRequest, Turn
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelError, QuestionDoesNotFit, ToolsRefused
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -55,13 +55,17 @@ def answer(
             _answer(task, conversation, quotes, search_result)
         except ModelError as error:
             deps.writer.flush(live)
-            begun = live.length or live.turn.iterations
+            is_quoted = live.gap == MODEL_LEAD  # And nothing of the model is shown.
+            begun = (live.length or live.turn.iterations) and not is_quoted
             # A quote can't replace a caller's own tools or schema.
             if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
-            live.lead = LEAD_INSTEAD
-            _answer(task, conversation, quotes=True)
+            if is_quoted:
+                live.turn = replace(live.turn, model=QUOTES)
+            else:
+                live.lead = LEAD_INSTEAD
+                _answer(task, conversation, quotes=True)
     except AssistantError as error:
         return deps.writer.fail(live, error)
     except Exception:
@@ -101,6 +105,8 @@ def _exchange(task: Task, draft: Draft) -> None:
         draft, request = built.draft, built.as_request(may_call)
         task.sent.append(request.as_body(draft.profile.endpoint.model))
         announce(task, built)
+        if draft.profile.small_model and not live.length:
+            quote_first(task, built)
         searched = search_instead(draft, task) if may_call else None
         try:
             text, held, reply = stream(task, built, request, is_held=searched is not None, may_shorten=refused is None)
@@ -256,10 +262,7 @@ def shortened(draft: Draft, request: ModelRequest, error: ContextTooLong, task: 
 
 
 def call_tools(draft: Draft, text: str, reply: ModelReply, task: Task) -> Draft:
-    """Run the model's calls after its ``text``, store and show the iteration, and return the draft with it.
-
-    A call that needs confirmation makes the turn wait.
-    """
+    """Run the calls after ``text``, store and show them, and return the draft. The turn waits for confirmation."""
     live, deps, calls = task.live, task.deps, reply.tool_calls
     names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
     live.tell("calling", f"Calling {names}.")

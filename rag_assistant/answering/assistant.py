@@ -298,10 +298,7 @@ class Assistant:
         quotes: bool = False,
         lead: str = "",
     ) -> Turn:
-        """Accept a turn and start answering it. A ``question`` may be refused first.
-
-        ``accept`` returns no conversation for a turn that was accepted before.
-        """
+        """Accept a turn, unless its ``question`` is refused, and answer it, if ``accept`` returns its conversation."""
         deps = self._deps
         with self.reserved(asks_model=not quotes) as (place, unused):
             search_result = None if question is None else self._refuse_undecided(question)

@@ -81,6 +81,7 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
     if (
         not budget
         or draft.profile.endpoint.quotes
+        or draft.profile.small_model
         or draft.found.unclear
         or not needs_everything(draft.question, texts)
     ):

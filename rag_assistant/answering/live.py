@@ -78,6 +78,7 @@ class LiveTurn:
         self.length = 0
         self.failure: AssistantError | None = None
         self.lead = ""  # How quotes begin, unless as usual.
+        self.gap = ""  # What separates text from what is before it.
         self._opened = time.monotonic()
         self.first_text_seconds: float | None = None
         self.ended = threading.Event()

@@ -30,10 +30,7 @@ MANY_TOKENS = 10_000
 
 
 def refuse_undecided(built: BuiltRequest, task: Task) -> None:
-    """Refuse a request that would leave out turns without anyone's consent.
-
-    Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
-    """
+    """Raise OverflowDecisionNeeded, with choices and figures, if turns would be left out without anyone's consent."""
     receipt, endpoint = built.fitted.receipt, built.draft.profile.endpoint
     decided = built.draft.window.conversation.decided_until
     undecided = [run for run in receipt.left_out if run.trimmed and run.last_turn > decided]

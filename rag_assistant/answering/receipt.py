@@ -42,6 +42,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
         "limit_guess": guess.sentence if guess is not None else None,
         "past_turns": built.past_turns,
+        "small_model": draft.profile.small_model,
         "notes": [note.id for note in draft.notes],
         "prefix_messages": len(built.fitted.messages) - running,
     }

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rag_assistant.conversations.model_profile import ModelProfile, min_limit
-from rag_assistant.conversations.prompts import question_message
+from rag_assistant.conversations.model_profile import SMALL_PASSAGE_CHARS, ModelProfile, min_limit
+from rag_assistant.conversations.prompts import excerpt, question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
 from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.quotes import Quote
@@ -234,9 +235,13 @@ def question_of(draft: Draft) -> Message:
     search_result, profile = draft.found, draft.profile
     if profile.tools:
         return question_message(draft.question, (), draft.recalled, draft.notes, pictures=draft.pictures)
+    sources = draft.sources
+    if profile.small_model:
+        words = query_words(draft.question)
+        sources = tuple(replace(one, text=excerpt(one.text, words, SMALL_PASSAGE_CHARS)) for one in sources)
     return question_message(
         draft.question,
-        draft.sources,
+        sources,
         draft.recalled,
         draft.notes,
         searched_in_vain=search_result.nothing,

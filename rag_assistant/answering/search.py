@@ -67,7 +67,7 @@ def search_for(
     if quotes and asks_for("documents", turn.question):
         documents, count = deps.documents.find("", turn.scope, MAX_LISTED)
         return SearchResult(documents=tuple(one.name for one in documents), document_count=count)
-    is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes
+    is_rewritten = may_rewrite and settings.query_rewriting == "model" and not (quotes or profile.small_model)
     if search_result is not None and not (is_rewritten and search_result.query.leaning >= MIN_LEANING_TO_REWRITE):
         return search_result
     live.tell("searching", "Searching your documents.")

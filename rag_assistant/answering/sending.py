@@ -9,11 +9,13 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rag_assistant.answering.live import start_event
+from rag_assistant.answering.quoting import instead_of_quotes
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, shown_with
 from rag_assistant.answering.search import quoted
+from rag_assistant.conversations.summary_lines import LEAD_WANTED, MODEL_LEAD
 from rag_assistant.history.figures import with_reading
-from rag_assistant.llm.client import Retrying
+from rag_assistant.llm.client import Retrying, collect
 from rag_assistant.llm.reader import PromptProgress
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, text_in
@@ -128,9 +130,18 @@ def note_reading(live: LiveTurn, reading: Reading) -> None:
     live.turn = replace(live.turn, history=with_reading(history, reading.read, cut))
 
 
+def quote_first(task: Task, built: BuiltRequest) -> None:
+    """Show quotes before the answer of a small model, which is wrong more often than they are."""
+    live, draft = task.live, built.draft
+    if instead_of_quotes(draft) is None and not live.turn.options.needs_model:
+        show(task, collect(quoted(task.deps.retriever, draft, live.call, LEAD_WANTED))[0])
+        live.gap = MODEL_LEAD
+
+
 def _gap(live: LiveTurn) -> str:
-    """Return the separator between the text before a tool call and the text after it."""
-    return "\n\n" if live.length else ""
+    """Return the separator before the next text: after quotes, or after the text before a tool call."""
+    gap, live.gap = live.gap, "\n\n"
+    return gap
 
 
 def say(task: Task, text: str) -> None:

@@ -203,10 +203,7 @@ class StatelessWriter(AnswerWriter):
 
 
 def with_citation_checks(turn: Turn, text: str) -> Turn:
-    """Return a turn with its citations, and doubts if the passages don't seem to support them.
-
-    Of an answer that takes too long, a part is compared, and a note says so.
-    """
+    """Return a turn with its citations and doubts about them; if that takes too long, of a part, with a note."""
     turn = replace(turn, notes=tuple(note for note in turn.notes if note != NOT_CHECKED))
     end = time.thread_time() + MAX_CHECK_SECONDS
     marked = replace(turn, sources=mark_cited(turn, text))

@@ -139,10 +139,7 @@ files = click.Group("files", help="Manage where uploaded files are kept.")
 @services_command("move", files)
 @click.option("--from", "source", metavar="PLACE", help="An s3:// address; without it, the data folder.")
 def move(services: Services, source: str | None) -> None:
-    """Move files from where they were to where files_url says.
-
-    Each is checked by its SHA-256. If interrupted, run it again.
-    """
+    """Move files to where files_url says, each checked by its SHA-256. If interrupted, run it again."""
     from rag_assistant.documents.uploads import move_files
 
     target = services.uploads.store

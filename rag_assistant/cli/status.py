@@ -40,10 +40,7 @@ def get(services: Services, url: str, sha256: str | None) -> None:
 
 @api_command("test", model)
 def test(api: Api) -> None:
-    """Test the configured endpoints: list their models, and ask for a word and a vector.
-
-    A server forgets what it has guessed about their limits.
-    """
+    """Test the configured endpoints: list models, get a word and a vector. A server forgets guessed limits."""
     try:
         check = api.call("POST", "/api/model/test")
     except ApiError as error:

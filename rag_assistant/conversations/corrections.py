@@ -35,10 +35,7 @@ class Corrections(Struct, frozen=True):
         return corrections
 
     def of_summary(self, conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
-        """Return the lines of a conversation's summary, each with later changes to what its turns cite.
-
-        People's verbatim statements rest on no document.
-        """
+        """Return a summary's lines, each with later changes to what its turns cite; people's own words cite nothing."""
         lines = read_lines(conversation.summary.text) if conversation.summary else []
         cited = self.history.cited(conversation, {number for line in lines for number in line.turns})
         gone = self._gone(source for sources in cited.values() for source in sources)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
 
 PASSAGES = 6
+# For a small model (docs/benchmarks.md).
+SMALL_PASSAGES, SMALL_PASSAGE_CHARS, SMALL_ANSWER_TOKENS = 3, 400, 512
+SMALL_MODEL = (
+    "Requests suit a small model: {n} passages of up to {n1} characters, quotes before the answer, at most {n2} tokens "
+    "for it, no tools, and no requests before it. The setting small_model changes that."
+)
 RESERVED_ANSWER_TOKENS = 1024
 # The tool offered if propose_notes is set.
 PROPOSES_NOTE = "remember"
@@ -33,7 +39,7 @@ class ModelProfile(Struct, frozen=True):
     ``request_tokens`` is the limit for a request, ``max_request_tokens`` the model's own, whatever is configured;
     ``None`` is no limit. ``token_ratio`` is the model's token count divided by our estimate. ``tools`` are schemas in
     the OpenAI format, empty if the model doesn't search by itself. ``fields`` are the caller's, passed on unchanged.
-    ``note`` reports a setting that can't apply to this model.
+    ``note`` reports a setting that can't apply to this model, ``small_model`` what is different for a small one.
     """
 
     endpoint: Endpoint
@@ -47,6 +53,7 @@ class ModelProfile(Struct, frozen=True):
     tools: tuple[dict[str, Any], ...] = ()
     fields: Mapping[str, Any] = {}
     note: str | None = None
+    small_model: str | None = None
 
     @property
     def count_tokens(self) -> CountTokens:
@@ -89,6 +96,13 @@ def profile_for(
 
     ``tools`` are those it may be offered; the instructions in ``options`` follow ours and those of the ``project``.
     """
+    is_small = not endpoint.quotes and (
+        endpoint.is_small if settings.small_model == "auto" else settings.small_model == "on"
+    )
+    if is_small:
+        passages = SMALL_PASSAGES if settings.max_passages is None else settings.max_passages
+        smaller = {"max_passages": passages, "max_answer_tokens": settings.max_answer_tokens or SMALL_ANSWER_TOKENS}
+        settings = settings.model_copy(update=smaller | {"retrieval_mode": "always"})
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     if not (settings.propose_notes and settings.notes):
         offered = tuple(tool for tool in offered if tool["function"]["name"] != PROPOSES_NOTE)
@@ -111,6 +125,7 @@ def profile_for(
         tools=offered,
         fields=options.fields or {},
         note=note,
+        small_model=SMALL_MODEL.format(n=passages, n1=SMALL_PASSAGE_CHARS, n2=answer_tokens) if is_small else None,
     )
 
 

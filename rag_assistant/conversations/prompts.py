@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
+from rag_assistant.conversations.summary_lines import without_quotes
 from rag_assistant.records import (
     NO_DOCUMENT,
     QUOTES,
@@ -25,7 +26,13 @@ from rag_assistant.records import (
     text_in,
     with_pictures,
 )
-from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
+from rag_assistant.retrieval.claims import (
+    CITATION,
+    check_citations,
+    cited_numbers,
+    sentences_citing,
+    unknown_citations,
+)
 from rag_assistant.retrieval.tokenize import query_words, search_words, stem
 
 if TYPE_CHECKING:
@@ -193,11 +200,13 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
 def check_sources(turn: Turn, answer: str, is_over: Callable[[], bool]) -> tuple[Source, ...]:
     """Return a turn's sources with what the check finds until ``is_over``. Quotes are always supported."""
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
+    quotes = answer.removesuffix(without_quotes(answer))
+    quoted = {n: len(sentences_citing(quotes, n)) for n in passages}
     checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages, is_over)
     return tuple(
         replace(
             source,
-            doubts=[asdict(doubt) for doubt in checked[source.n].doubts] if checked else (),
+            doubts=[asdict(one) for one in checked[source.n].doubts if one.nth > quoted[source.n]] if checked else (),
             offered=list(checked[source.n].offered) if checked else (),
         )
         for source in turn.sources

@@ -126,6 +126,9 @@ LEAD = "No language model is connected, so here is what your documents say:"
 LEAD_WANTED = "Here is what your documents say:"
 LEAD_NEAR = "The search found no passage that clearly answers this. The nearest is:"
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
+# Between quotes and what a small model makes of them.
+LEAD_OF_MODEL = "The model's answer:"
+MODEL_LEAD = f"\n\n{LEAD_OF_MODEL}\n\n"
 NOTHING_FOUND = "No matching passages in your documents."
 NOTHING_IN_SCOPE = (
     "No matching passages in the {n} documents that this question is limited to. Without the filter, or outside the "
@@ -167,11 +170,13 @@ def without_lead(answer: str) -> str:
     return answer.lstrip()
 
 
-def extract(turns: Sequence[PastTurn], max_tokens: float, elsewhere: Collection[str] = ()) -> str:
-    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but at least one sentence.
+def without_quotes(answer: str) -> str:
+    """Return what a small model wrote below quotes; other answers as they are."""
+    return answer.rpartition(MODEL_LEAD)[2]
 
-    Lines recorded ``elsewhere`` are left out.
-    """
+
+def extract(turns: Sequence[PastTurn], max_tokens: float, elsewhere: Collection[str] = ()) -> str:
+    """Return a quarter of some turns, up to ``max_tokens``, at least a sentence; nothing recorded ``elsewhere``."""
     sentences = [one for turn in turns for one in sentences_in(turn) if f"{one.who}: {one.text}" not in elsewhere]
     return _record(sentences, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in sentences))))
 

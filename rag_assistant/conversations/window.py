@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.pictures import without_pictures
+from rag_assistant.conversations.summary_lines import without_quotes
 from rag_assistant.history import (
     TURNS_WORTH_READING,
     FittedHistory,
@@ -146,7 +147,11 @@ def fit_window(
         reserved_tokens=profile.tool_tokens,
     )
     system: Message = {"role": "system", "content": profile.instructions}
-    return fit_history([system, *window.messages, question, *iterations], policy)
+    past = [
+        one | {"content": without_quotes(one["content"])} if isinstance(one.get("content"), str) else one
+        for one in window.messages
+    ]
+    return fit_history([system, *past, question, *iterations], policy)
 
 
 def _in_view(conversation: Conversation, turns: Sequence[PastTurn]) -> list[PastTurn]:

@@ -84,10 +84,7 @@ class Library:
         self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
     def for_person(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
-        """Return the same library for a person's documents; the background work is shared.
-
-        The files of a new document's owner may have ``max_bytes`` in total.
-        """
+        """Return this library for a person's documents. An owner's files may have ``max_bytes`` in total."""
         own = shallow_copy(self)
         own.documents, own._max_bytes = documents, max_bytes
         return own
@@ -171,10 +168,7 @@ class Library:
 
     @contextmanager
     def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
-        """Give the local path of the uploaded file, inside this context, with its document.
-
-        Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
-        """
+        """Give an uploaded file's path, with its document. Raises DocumentNotFound and what a file store raises."""
         store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
             with self._damage_logged(document), store.local(file, document.sha256, document.size_bytes) as path:

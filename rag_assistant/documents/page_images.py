@@ -27,10 +27,7 @@ RETRY_INTERVAL_SECONDS = 30.0
 
 
 class PageView(Struct, frozen=True):
-    """What to show of a document: a page, counted from 1, or with ``whole=False`` its marked part.
-
-    A passage, as a range of the text, is marked.
-    """
+    """What to show of a document: a page, counted from 1; with ``whole=False`` its marked part, a range of the text."""
 
     page: int
     passage: tuple[int, int] = (0, 0)
@@ -53,10 +50,7 @@ class PagePictures:
         self._failed: dict[Wanted, tuple[float, str]] = {}
 
     def picture(self, library: Library, document_id: int, view: PageView) -> bytes:
-        """Return a PNG of a document of a person's library.
-
-        Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
-        """
+        """Return a PNG of a document of a person's library. Raises DocumentNotFound, or PageNotDrawn with why."""
         key = _key(library.documents.get(document_id), view)
         cached = self._known(key)
         if cached is not None:

@@ -1,7 +1,4 @@
-"""Uploaded files: stored under generated names, deleted when nobody needs them.
-
-A store decides where they are (rag_assistant/files).
-"""
+"""Uploaded files: kept under generated names in a store (rag_assistant/files), deleted when nobody needs them."""
 
 import hashlib
 import time

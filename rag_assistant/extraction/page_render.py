@@ -69,10 +69,7 @@ class MarkedLines(Struct, frozen=True, tag=True):
 def draw_page(
     path: Path, media_type: str, page: int, mark: Mark | MarkedLines, *, memory_mb: int, timeout_seconds: float
 ) -> bytes:
-    """Return a PNG of a page, counted from 1, or of its marked part.
-
-    Raises ExtractionFailed with a sentence about what went wrong.
-    """
+    """Return a PNG of a page, counted from 1, or its marked part. Raises ExtractionFailed, which says why."""
     most = MAX_MARKED_CHARS if isinstance(mark, Mark) else MAX_MARKED_LINES
     mark = replace(mark, passage=mark.passage[:most])
     argument = json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.

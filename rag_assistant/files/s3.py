@@ -110,7 +110,7 @@ class S3Files:
         path.unlink()
 
     def _send(self, file: io.BufferedReader, size: int, name: str) -> bool:
-        """Send a file; return False if one of this name exists."""
+        """Send a file, then delete it here. If the response was lost, an object that is the same counts as stored."""
         md5 = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).digest()
         headers = {"If-None-Match": "*", "Content-Length": str(size), "Content-MD5": base64.b64encode(md5).decode()}
         seconds = REQUEST_TIMEOUT_SECONDS + size / MIN_BYTES_PER_SECOND

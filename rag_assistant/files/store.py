@@ -91,10 +91,7 @@ class NotAPlainFile(Exception):
 
 
 def open_below(folder: Path, path: Path) -> BufferedReader:
-    """Open a regular file by its path below a folder, following no link on the way, even one made just now.
-
-    Raises OSError and NotAPlainFile.
-    """
+    """Open a regular file by its path below a folder; no link is followed, ever. Raises OSError and NotAPlainFile."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in path.parts:

@@ -104,7 +104,7 @@ def figures_in_words(fitted: FittedHistory, limit: int | None, *, with_recalled:
 
 
 def sentence_about(undecided: Sequence[LeftOut], receipt: HistoryReceipt) -> str:
-    """Return in words what a question would leave out."""
+    """Return "5 of 7 earlier turns (2 over the turn limit)"; those without an answer and erased ones don't count."""
     turns = sum(run.turns for run in undecided)
     runs = [asdict(run) for run in receipt.left_out]
     places = "; ".join(turns_in_words(asdict(run), receipt.kept_turns, runs) for run in undecided)

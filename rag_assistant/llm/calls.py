@@ -70,10 +70,7 @@ class ModelCall(Exchange):
             self._last_moment += seconds
 
     def begin_request(self, seconds: float) -> None:
-        """Begin a request; all requests of the call together may take ``seconds``.
-
-        An earlier timeout doesn't end this request, a person's stop does.
-        """
+        """Begin one of the requests that share ``seconds``. An earlier timeout doesn't end it, a person's stop does."""
         if self._last_moment is None:
             self._last_moment = time.monotonic() + seconds
         self._deadline = None

@@ -229,8 +229,10 @@ class ModelClient:
                 answer.response.read()
                 texts = iter([reader.whole_answer(answer.response.text)])
             try:
+                progress = reader.progress
                 for text in texts:
-                    if progress := reader.new_progress():  # It is alive.
+                    if progress != reader.progress:  # It is alive.
+                        progress = reader.progress
                         call.wait_for(settings.first_token_timeout_seconds, "no text arrived")
                         yield progress
                     if text:

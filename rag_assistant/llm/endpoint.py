@@ -1,5 +1,6 @@
 """The endpoint that answers questions, with its model and limits."""
 
+import re
 from datetime import datetime
 
 from msgspec import Struct
@@ -10,6 +11,9 @@ GUESSED_LIMIT = (
     "Since {at} UTC the limit is a guess, {n} tokens: of {n1} tokens of a request, {n2} were read. Test the connection "
     "to forget it."
 )
+# Of a model's name: llama3.2:3b, qwen2.5-1.5b, SmolLM2-135M-Instruct; nothing of mixtral-8x7b.
+SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
+MAX_SMALL_BILLIONS = 4.5  # A model that is called 4B may have more.
 
 
 class Guess(Struct, frozen=True):
@@ -36,7 +40,7 @@ class Endpoint(Struct, frozen=True):
     """An OpenAI-compatible endpoint. ``model`` None: the first it lists; ``context_tokens`` None: unknown.
 
     ``local``: the model of ``local_model``, in a supervised process. ``quotes``: there is no model.
-    ``guess``: what is guessed about its context.
+    ``guess``: what is guessed about its context. ``billions``: how many parameters its file has.
     """
 
     base_url: str
@@ -47,6 +51,14 @@ class Endpoint(Struct, frozen=True):
     quotes: bool = False
     takes_tools: bool = True
     guess: Guess | None = None
+    billions: float | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its file, or else its name, says that the model has few parameters."""
+        named = [float(n) / (1000 if unit in "mM" else 1) for n, unit in SIZE.findall(self.model or "")]
+        sizes = named if self.billions is None else [self.billions]
+        return bool(sizes) and max(sizes) <= MAX_SMALL_BILLIONS
 
     @property
     def key(self) -> tuple[str, str | None]:

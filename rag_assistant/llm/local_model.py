@@ -110,4 +110,5 @@ class LocalModel:
             message["context_tokens"],
             local=True,
             takes_tools=message["takes_tools"],
+            billions=message["parameters"] / 1e9,
         )

@@ -1,7 +1,8 @@
 """The process of a local model: llama.cpp with its own OpenAI-compatible server on loopback.
 
 ``local_model.py`` starts it with the file's path and the context size as arguments, and a key as the first line of
-input. It prints one line of JSON (address, context_tokens, takes_tools, or else problem), and ends when its input does.
+input. It prints one line of JSON (address, context_tokens, takes_tools, parameters, or else problem), and ends when its
+input does.
 A crash of its native code affects nothing else.
 """
 
@@ -68,12 +69,16 @@ def reason_in(log: str) -> str:
 
 def described(address: str, key: str) -> dict[str, Any]:
     """Return what the server reports about its model."""
-    request = urllib.request.Request(f"{address}/props", headers={"Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request) as response:
-        props = json.load(response)
+    answers = []
+    for path in ("/props", "/v1/models"):
+        request = urllib.request.Request(address + path, headers={"Authorization": f"Bearer {key}"})
+        with urllib.request.urlopen(request) as response:
+            answers.append(json.load(response))
+    props, models = answers
     return {
         "address": address,
         "context_tokens": props["default_generation_settings"]["n_ctx"],
+        "parameters": models["data"][0]["meta"]["n_params"],
         "takes_tools": bool(props.get("chat_template_caps", {}).get("supports_tools")),
     }
 

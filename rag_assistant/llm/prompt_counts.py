@@ -69,10 +69,7 @@ def _whole(value: Any) -> Any:
 def plausible_usage(
     usage: Mapping[str, Any] | None, request: ModelRequest, estimate: int, text: str
 ) -> dict[str, Any] | None:
-    """Return the counts of a reply that can be true of a request and the text received; ``None`` without a report.
-
-    ``estimate`` is our own count of the request.
-    """
+    """Return the counts of a reply that can be true, by our ``estimate`` of the request and the text; else ``None``."""
     if usage is None:
         return None
     pictures = sum(len(pictures_in(message)) for message in request.messages)

@@ -42,13 +42,7 @@ class AnswerReader:
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
         self._carried: dict[str, list[Any]] = {}
-        self._progress = self._last_progress = PromptProgress(-1, 0)
-
-    def new_progress(self) -> PromptProgress | None:
-        """Return how much of the request was read, if more was since this was last called."""
-        is_new = self._last_progress.read < self._progress.read
-        self._last_progress = self._progress
-        return self._progress if is_new else None
+        self.progress = PromptProgress(-1, 0)
 
     def reply(self) -> ModelReply:
         calls = self.tool_calls.calls()
@@ -82,7 +76,7 @@ class AnswerReader:
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
         self.usage = reported_usage(chunk, choice) or self.usage
-        self._read_progress(chunk.get("prompt_progress"))
+        self._note_progress(chunk.get("prompt_progress"))
         if is_name(reason := choice.get("finish_reason") or choice.get("finishReason")):
             self.finish_reason = SAME_REASONS.get(reason.lower(), reason.lower())
         delta = choice.get("delta") or choice.get("message") or {}
@@ -105,11 +99,11 @@ class AnswerReader:
         """Return the text that was held back until the end."""
         return self.thoughts.feed(storable(self._half)) + self.thoughts.rest()
 
-    def _read_progress(self, figures: Any) -> None:
-        """Read llama.cpp's ``prompt_progress`` (its server's README)."""
+    def _note_progress(self, figures: Any) -> None:
+        """Note llama.cpp's ``prompt_progress`` (its server's README)."""
         read, total = (figures.get(name) if isinstance(figures, dict) else None for name in ("processed", "total"))
-        if is_count(read) and is_count(total) and self._progress.read < read <= total:
-            self._progress = PromptProgress(read, total)
+        if is_count(read) and is_count(total) and self.progress.read < read <= total:
+            self.progress = PromptProgress(read, total)
 
     def _take_all(self, delta: dict[str, Any]) -> str:
         """Read everything in a delta, such as tool calls, and return the text. Raises AnswerTooLong."""

@@ -1,7 +1,4 @@
-"""The plain records that every layer passes to the next. Nothing here knows Flask, SQL or a model.
-
-Records are frozen: to change a value, create another record.
-"""
+"""The plain, frozen records that every layer passes to the next. Nothing here knows Flask, SQL or a model."""
 
 from rag_assistant.records.accounts import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.answers import *  # noqa: F403 - the records are in topics, and imported from here

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.records.answers import Doubt, Problem
+from rag_assistant.retrieval.dates import dates_in, days_in
 from rag_assistant.retrieval.sentences import sentences_of, split_text
 from rag_assistant.retrieval.tokenize import content_stems, content_words, search_words, stem
 
@@ -30,6 +31,7 @@ LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
+WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
 NAME = re.compile(r"(?<![.!?:][\s\"'“„(])(?<=[\s\"'“„(])[^\W\d_a-z]\w+")
 NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
@@ -124,10 +126,22 @@ def check_citations(
 
 
 def strange_figures(answer: str, source: str) -> list[str]:
-    """Return the figures of an answer that its source doesn't have, in order; single digits, which may count, aside."""
-    there = {DIGITS.sub("", number) for number in NUMBER.findall(source)}
-    numbers = (number for sentence, _ in _sentences(answer) for number in NUMBER.findall(sentence))
-    return [one for one in dict.fromkeys(numbers) if len(one) > 1 and DIGITS.sub("", one) not in there]
+    """Return the dates and figures of an answer that its source doesn't have; single digits, which may count, aside."""
+    strange, rest, at, days_there = [], "", 0, days_in(source)
+    figures = set(map(_digits, [*NUMBER.findall(source), *(date["year"] or "" for date, _ in dates_in(source))]))
+    text = CITATION.sub(" ", CODE.sub(" ", answer))
+    for date, days in dates_in(text):
+        is_there = not days.isdisjoint(days_there)
+        strange += [] if is_there else [date[0].rstrip(" .,")]
+        rest += f"{text[at : date.start()]} {(date['year'] or '') if is_there else ''} "
+        at = date.end()
+    numbers = (number for sentence, _ in _sentences(rest + text[at:]) for number in NUMBER.findall(sentence))
+    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
+    return list(dict.fromkeys(strange))
+
+
+def _digits(number: str) -> str:
+    return DIGITS.sub("", number.translate(WESTERN))
 
 
 def sentences_citing(answer: str, n: int) -> list[str]:

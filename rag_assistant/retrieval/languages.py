@@ -1,7 +1,4 @@
-"""The language of words, recognised by its most common words, which occur in nearly every sentence. Pure.
-
-The words of each language are in languages.json.
-"""
+"""The language of words, by its most common words (languages.json), which are in nearly every sentence. Pure."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -37,10 +34,7 @@ for _languages in COMMON_WORDS.values():
 def language_of(
     words: Iterable[str], among: Collection[str] = SCRIPT_OF_LANGUAGE, min_common: int = MIN_COMMON_WORDS
 ) -> str:
-    """Return the language of lower-case words, among some languages, ``""`` if unclear.
-
-    A word counts less the more of the languages have it, and only once.
-    """
+    """Return which language lower-case words are in, ``""`` if unclear. One counts once, and less if many have it."""
     scores: dict[str, float] = defaultdict(float)
     common: dict[str, int] = defaultdict(int)
     for word in _LANGUAGES_OF.keys() & words:

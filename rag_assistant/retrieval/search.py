@@ -160,10 +160,7 @@ class Retriever:
         return self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates)), best_cosine
 
     def ranked(self, query: SearchQuery, scope: Scope | LibraryState = EVERYTHING) -> tuple[list[Hit], float | None]:
-        """Return the chunks found by both methods, best first, and the best cosine, as in ``_candidates``.
-
-        Some of them may be deleted.
-        """
+        """Return both methods' chunks, best first, and the best cosine. Some chunks may be deleted."""
         library = self.library(scope)
         by_vector, familiarity = self._by_vector(query, library)
         by_keyword = self._by_keyword(query, library)

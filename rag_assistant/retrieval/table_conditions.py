@@ -118,10 +118,7 @@ class Conditions(Words):
         raise NotExplained
 
     def read_compared(self, about: Set[str]) -> None:
-        """Read periods, "after May 2025", and comparisons with figures, "over 500 euros".
-
-        A figure's column is named behind it, or before it, or the only one.
-        """
+        """Read "after May 2025" and "over 500 euros", of the column named behind it, or before it, or the only one."""
         dates = self.of_kind("date")
         for pattern, signs in ((pattern, signs) for signs, pattern in DATES.items() if dates):
             for match, where in list(self.find(pattern)):

@@ -115,10 +115,7 @@ def parsed(text: str, table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
-    """Return the result of a query of a table in a text; ``None`` if it names no column of it, or finds nothing.
-
-    Raises QueryTooLarge.
-    """
+    """Return the result of a query; ``None`` if it names no column or finds nothing. Raises QueryTooLarge."""
     if len(query.where) > MAX_CONDITIONS:
         raise QueryTooLarge
     end = time.thread_time() + MAX_SECONDS

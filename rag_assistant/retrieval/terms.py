@@ -73,10 +73,7 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
 
 
 def turn_terms(text: str) -> str:
-    """Return what the index of turns keeps of a text: its words, with their stems where it is not in English.
-
-    The index itself stems English.
-    """
+    """Return a text's words for the index of turns, with stems where it isn't in English, which the index stems."""
     words = search_words(text)
     language = _foreign(words, 1)
     more = set(stems(words, language)).difference(words) if language else ()

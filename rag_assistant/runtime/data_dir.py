@@ -66,10 +66,7 @@ def drop_unused(data_dir: Path) -> None:
 
 
 def installation_id(data_dir: Path) -> str:
-    """Return the id of this installation, created at its first start: it identifies our turns after a crash.
-
-    Raises SettingsError if it can't be written.
-    """
+    """Return this installation's id, made at its first start; it tells our turns apart. Raises SettingsError."""
     try:
         return created_once(data_dir / INSTALLATION_FILE, lambda: uuid.uuid4().hex.encode()).decode()
     except OSError as error:

@@ -114,10 +114,7 @@ M_ARENA_MAX, MAX_ARENAS = -8, 2
 
 
 def serve() -> None:
-    """Run the server until the process is ended.
-
-    Exits with a sentence if a setting is invalid, or if the data folder or the port is in use.
-    """
+    """Run the server until it is ended. Exits with a sentence on an invalid setting, or a folder or port in use."""
     ending = Ending()
     limit_arenas()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)

@@ -35,6 +35,9 @@ class ModelSettings(Group):
     """Sampling temperature. null: the model's default."""
     max_answer_tokens: int | None = setting(None, ge=1)
     """Maximum length of an answer, in tokens. null: the model decides."""
+    small_model: Literal["auto", "on", "off"] = "auto"
+    """Shorter requests and quotes before the answer, for a small model; see docs/running.md. auto: for up to 4.5
+    billion parameters, by its file or name."""
     mcp_servers: dict[ServerName, Url | ServerCommand] | None = at_start(
         None,
         allowed='an object such as {"tracker": "http://localhost:9000/mcp", "clock": ["uvx", "mcp-server-time"]}, '

@@ -75,7 +75,7 @@ SHARED = (
     *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),
     *("search_conversations", "notes", "propose_notes"),
     *("tool_iterations_keep", "history_token_budget", "merge_system_messages", "instructions"),
-    *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "when_model_fails"),
+    *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "small_model", "when_model_fails"),
     *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),
     *("maintenance", "announcement"),
     *("max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),

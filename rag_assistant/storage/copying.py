@@ -23,10 +23,7 @@ def is_empty(connection: sa.Connection) -> bool:
 
 
 def copy_database(source: sa.Connection, target: sa.Connection, words_of: Callable[[str], str]) -> None:
-    """Replace the contents of one database with those of another.
-
-    ``words_of`` turns a text into the words that keyword search indexes. Processes aren't copied.
-    """
+    """Replace a database's contents with another's, without processes. ``words_of`` gives the words for its index."""
     for table in reversed(metadata.sorted_tables):
         target.execute(sa.delete(table))
     for index in (CHUNK_WORDS, TURN_WORDS):

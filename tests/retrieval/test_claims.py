@@ -137,7 +137,7 @@ def test_whether_the_time_is_over_is_looked_at_before_each_sentence() -> None:
     [
         ("The ferry costs 1.15 pounds and leaves at 9:42.", ["1.15", "42"]),
         ("The ferry costs 1,200 crowns [1], or 1200 [12].", []),
-        ("It was built in the 1930s, on 12 May.", ["12"]),
+        ("It was built in the 1930s, on 12 May.", ["12 May"]),
         ("1. There are 3 boats.\n2. One of 7 is green.", []),
         ("The code is `4711`.", []),
     ],

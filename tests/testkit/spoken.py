@@ -27,6 +27,7 @@ SPEAKING = (
         "conversations/bill",
         "conversations/commands",
         "conversations/compaction",
+        "conversations/model_profile",
         "conversations/pictures",
     ),
     *(

@@ -237,10 +237,7 @@ def _contents(attached: Iterable[Any]) -> Attachments:
 
 
 def flattened_page(pdf: Any, number: int) -> Any:
-    """Return a page, counted from 0, with forms and annotations flattened into it.
-
-    If that fails, the page is unchanged. Raises PdfiumError.
-    """
+    """Return a page, counted from 0, with forms and annotations flattened into it if possible. Raises PdfiumError."""
     page = pdf[number]
     if pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY) == pdfium.FLATTEN_SUCCESS:
         page = pdf[number]

@@ -93,10 +93,7 @@ def read_csv(content: bytes, media_type: str) -> ExtractedText:
 
 
 def read_notebook(content: bytes, read: Callable[[bytes, str], ExtractedText]) -> ExtractedText:
-    """Return a notebook's cells as Markdown, with their output; unchanged if it isn't a notebook.
-
-    ``read`` reads HTML output.
-    """
+    """Return a notebook's cells and output as Markdown; other text unchanged. ``read`` reads HTML output."""
     text, warning = _decoded(content)
     try:
         notebook = json.loads(text)

@@ -38,10 +38,7 @@ AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
 class Styles(Struct):
-    """The meaning of paragraph styles: headings, and what is in which list.
-
-    ``embedded`` are the texts of embedded files, by relationship id.
-    """
+    """What paragraph styles mean, and list items. ``embedded``: the texts of embedded files, by relationship id."""
 
     levels: dict[str, int] = field(default_factory=dict)
     bullets: set[str] = field(default_factory=set)

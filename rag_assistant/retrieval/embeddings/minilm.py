@@ -62,10 +62,7 @@ MAX_TOKENS = 256  # The model's training length; two tokens mark beginning and e
 
 
 class OnnxEmbedder:
-    """Embeds texts with an ONNX model, loaded on first use. Thread-safe.
-
-    Files derived from the model at the first start are kept in ``folder``.
-    """
+    """Embeds texts with an ONNX model, loaded on first use. Thread-safe. Derived files are in ``folder``."""
 
     name: str
     dimension = 384

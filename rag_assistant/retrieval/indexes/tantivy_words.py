@@ -51,10 +51,7 @@ class TantivyWords:
         return self._searcher.num_docs
 
     def change(self, ranges: Iterable[tuple[int, int, Iterable[tuple[int, str]]]]) -> None:
-        """Replace the chunks with ids in each range, both ends included, with current ones, as (id, words).
-
-        Where ranges overlap, the later one counts.
-        """
+        """Replace the chunks of ranges of ids, ends included, by (id, words). In overlaps, the later counts."""
         # Kept open, it would hold its memory and two threads.
         writer = self._index.writer(WRITER_BYTES, num_threads=1)
         for first, last, words in ranges:

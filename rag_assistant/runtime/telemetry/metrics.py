@@ -53,10 +53,7 @@ class Observer:
 
 
 def open_observer(otlp_endpoint: str | None) -> Observer:
-    """Return an observer that sends traces to an address, if one is set; OpenTelemetry is loaded only then.
-
-    Raises ImportError if it isn't installed.
-    """
+    """Return an observer that sends traces to an address, if set. Raises ImportError without OpenTelemetry."""
     if otlp_endpoint is None:
         return Observer()
     from rag_assistant.runtime.telemetry.tracing import Tracing, otlp_exporter

@@ -119,10 +119,7 @@ def _purge(connection: Connection, turn_id: int) -> None:
 
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
-    """Return the words by which a turn is found, none without an answer.
-
-    Of a long one this takes a while, in which no transaction should be open.
-    """
+    """Return the words by which a turn is found, none without an answer. Slow for a long one: open no transaction."""
     if not answer.strip():
         return ""
     return words_of(f"{question}\n{answer}"[:MAX_INDEXED_CHARS])

@@ -62,10 +62,7 @@ class KeywordIndex(Store):
             return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
 
     def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their score (higher is better) that contain any of ``words``.
-
-        PostgreSQL only. With ``within``, only chunks in it.
-        """
+        """Return up to ``limit`` chunk ids and scores for any of ``words``, all or ``within``. PostgreSQL only."""
         only = within.holds(CHUNK_WORDS.key) if within else None
         with self._database.read() as connection:
             return CHUNK_WORDS.ranked_words.best(connection, words, limit, only)

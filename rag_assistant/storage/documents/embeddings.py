@@ -38,10 +38,7 @@ class EmbeddingStore(Store):
             connection.execute(sa.insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
 
     def activate(self, key: str) -> bool:
-        """Make a model active if it has a vector for every chunk; return whether it does.
-
-        Chunks of failed documents don't count: the model may be unable to embed them.
-        """
+        """Activate a model if it has a vector for every chunk, except of failed documents; return whether it has."""
         with self._database.write() as connection:
             row = connection.execute(sa.select(embedders.c.key).where(embedders.c.key == key)).first()
             failed = sa.select(documents.c.id).where(documents.c.state == "failed")

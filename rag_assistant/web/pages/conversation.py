@@ -11,6 +11,7 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResult, is_command, run_command
+from rag_assistant.conversations.summary_lines import LEAD_OF_MODEL, MODEL_LEAD
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.web.api import conversations as api
@@ -268,8 +269,9 @@ def markdown(turn: Turn, plain: bool = False) -> str:
         (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
     }
     answer = turn.answer
-    if turn.model == QUOTES:  # The introductory line is ours, and no document's.
+    if turn.model == QUOTES or MODEL_LEAD in answer:  # Introductory lines are ours, and no document's.
         lead, line_break, rest = answer.partition("\n")
+        rest = rest.replace(MODEL_LEAD, f"\n\n{translated(LEAD_OF_MODEL)}\n\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)
 

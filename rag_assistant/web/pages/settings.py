@@ -9,6 +9,7 @@ from flask import Blueprint, Response, has_request_context, make_response, rende
 from msgspec import Struct
 
 from rag_assistant import __version__
+from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.records.errors import (
@@ -130,6 +131,7 @@ def settings(
         about=about,
         guess=own_models.known_endpoint().guess,
         omitted=own_models.extra_requests.omitted(own_models.known_endpoint()),
+        small_model=profile_for(own_models.known_endpoint(), in_force.current).small_model,
         imported=imported,
         import_error=import_error,
         change_error=_as_labelled(str(change_error)) if change_error else None,
