@@ -16,16 +16,14 @@ log = logging.getLogger(__name__)
 
 # The texts of SQLITE_CORRUPT and SQLITE_NOTADB.
 DAMAGED = ("malformed", "not a database")
-FAILED = "The database could not do this: {}. Nothing that was stored is lost."
-FULL = FAILED.format("the disk is full")
+FULL, SEE_LOG = (
+    f"The database could not do this: {reason}. Nothing that was stored is lost."
+    for reason in ("the disk is full", "see the server's log")
+)
 # On a small disk, a share of it.
 MAX_BYTES, SHARE = 16_000_000, 20
 # With less, a small change may still fit into what SQLite has allocated, but no answer would.
 MIN_FREE_BYTES = 1_000_000
-GIVEN_UP = (
-    "The disk is full. The last %.1f MB were kept for signing in and deleting; questions and uploads are refused until "
-    "there is room. Delete documents or empty the trash, or free some space elsewhere."
-)
 
 
 class Reserve:
@@ -54,7 +52,11 @@ class Reserve:
 
     def give_up(self) -> None:
         if self._file.exists():
-            log.error(GIVEN_UP, self._file.stat().st_size / 1_000_000)
+            log.error(
+                "The disk is full. The last %.1f MB were kept for signing in and deleting; questions and uploads are "
+                "refused until there is room. Delete documents or empty the trash, or free some space elsewhere.",
+                self._file.stat().st_size / 1_000_000,
+            )
             self._file.unlink(missing_ok=True)
 
     def check(self) -> None:
@@ -105,4 +107,4 @@ def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
             "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "
             "rag-assistant doctor, and restore a backup."
         )
-    return StorageFailed(FULL if "full" in str(error) else FAILED.format("see the server's log"))
+    return StorageFailed(FULL if "full" in str(error) else SEE_LOG)
