@@ -62,7 +62,12 @@ class RemoteTools:
         for tried in self._tried:
             tried.wait(max(0.0, self._waited_for_until - time.monotonic()))
         listed = sorted(self._listed.copy().items())  # Another thread may add to it.
-        return {name: _schema(name, server, tool) for name, (server, tool) in listed if self.has(name)}
+        schemas: dict[str, dict[str, Any]] = {}
+        for name, (server, tool) in listed:
+            described = storable(f"{tool.description} (A tool of {server.name}.)".strip())
+            function = {"name": name, "description": described, "parameters": tool.schema}
+            schemas |= {name: {"type": "function", "function": function}} if self.has(name) else {}
+        return schemas
 
     def has(self, name: str) -> bool:
         """Return whether a tool of that name is known."""
@@ -113,9 +118,3 @@ class RemoteTools:
                 tried.set()
             self._closing.wait(RETRY_BACKOFF_SECONDS[min(tries, len(RETRY_BACKOFF_SECONDS) - 1)])
             tries += 1
-
-
-def _schema(name: str, server: ToolServer, tool: RemoteTool) -> dict[str, Any]:
-    """Return a tool in the OpenAI format."""
-    description = storable(f"{tool.description} (A tool of {server.name}.)".strip())
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": tool.schema}}

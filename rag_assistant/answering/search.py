@@ -165,7 +165,9 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
     )
     live.tell("rewriting", "Rewriting your question for the search.")
     record = models.ask_aside(endpoint, request, live.call)
-    query = _as_query(record["answer"])
+    lines = list(filter(None, map(str.strip, record["answer"].splitlines())))
+    only = lines[0].strip("\"'`“”„«»* ") if len(lines) == 1 else ""
+    query = only if 0 < len(only) <= MAX_QUERY_CHARS else None
     refused = None if query is None else why_refused(live.turn.question, query, exchanges)
     # It may need nothing; and who was busy or away may be able to. Who was too slow is not.
     if refused != ADDS_NOTHING and (record["answer"] or live.call.overdue):
@@ -192,10 +194,3 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
     if len(added - conversation_words) > max(1, len(added) / 2):
         return "Most of its words appear in neither the question nor the conversation."
     return None
-
-
-def _as_query(text: str) -> str | None:
-    """Return a model's text as a query, ``None`` if it isn't one."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    query = lines[0].strip("\"'`“”„«»* ") if len(lines) == 1 else ""
-    return query if 0 < len(query) <= MAX_QUERY_CHARS else None

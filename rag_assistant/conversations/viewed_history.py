@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.history import repair_messages, split_turns
+from rag_assistant.history import analyse_history, repair_messages, split_turns
 from rag_assistant.records import (
     UNTITLED,
     Conversation,
@@ -39,8 +39,8 @@ class SentHistory:
     """The turns sent along with a question, oldest first; nothing of them is stored or searched.
 
     ``question`` is what the user said after the last answer, ``iterations`` what follows: tool calls with their
-    results, and later user messages. ``lost`` are the places of what no model gets: results without a call,
-    and a greeting before the first question.
+    results, and later user messages. ``open_calls`` are the ids of calls without a result, ``lost`` the places of what
+    no model gets: results without a call, and a greeting before the first question.
     """
 
     def __init__(self, messages: Sequence[Message], summary: SentSummary | None = None) -> None:
@@ -49,7 +49,7 @@ class SentHistory:
         mended = mended[next((n for n, message in enumerate(mended) if message["role"] == "user"), 0) :]
         still_there = set(map(id, mended))
         self.lost = [n for n, message in enumerate(messages) if id(message) not in still_there]
-        split = split_turns(mended)
+        split, self.open_calls = split_turns(mended), analyse_history(mended).open_calls
         # A leading system message belongs to no turn; the caller removes it.
         first = summary.turns + 1 if summary else 1
         self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
@@ -62,16 +62,6 @@ class SentHistory:
         stored_summary = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
         empty = Conversation(0, UNTITLED, moment, moment, first - 1 + len(self._turns), 0, 0)
         self.conversation = self._seen_from(empty, first, stored_summary)
-
-    @property
-    def calls_without_result(self) -> list[str]:
-        """The ids of trailing calls whose results are still missing."""
-        waiting: list[str | None] = []
-        for message in self.iterations:
-            waiting += [call["id"] or None for call in message.get("tool_calls") or ()]
-            if message["role"] == "tool":
-                waiting.remove(message["tool_call_id"] or None)
-        return [str(call_id) for call_id in waiting]
 
     def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
         """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 
 from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResult, is_command, run_command
 from rag_assistant.conversations.summary_lines import LEAD_OF_MODEL, MODEL_LEAD
-from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
+from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.web.api import conversations as api
 from rag_assistant.web.api import turns as turns_api
@@ -205,6 +205,13 @@ def conversation_page(
     # First the tag, then the content: a change in between is fetched again, not missed.
     tag = services().branches.etag(shown.id) if shown else None
     view = services().history_actions.view(shown.id) if shown else None
+    project, later = shown.project if shown else None, None
+    if not shown and (project_id := whole_number("project", None, 1, MAX_INT32)):
+        project = services().projects.get(project_id)
+    if shown and turns and turns[-1].number < shown.turns:
+        first = turns[-1].number + 1
+        at = first + TURNS_SHOWN // 2
+        later = url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
     return render_template(
         "conversation.html",
         turns=turns,
@@ -223,21 +230,12 @@ def conversation_page(
         deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",
         scope=shown.scope if shown else scope_in_address(),
-        project=shown.project if shown else project_in_address(),
+        project=project,
         address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
-        later=_later(shown, turns),
+        later=later,
         refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.operation),
         **frame(shown),
     )
-
-
-def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
-    """Return the address of the turns after those on the page, if there are any."""
-    if shown is None or not turns or turns[-1].number >= shown.turns:
-        return None
-    first = turns[-1].number + 1
-    at = first + TURNS_SHOWN // 2
-    return url_for("pages.conversation", conversation_id=shown.id, at=at, _anchor=f"turn-{first}")
 
 
 def _just_deleted() -> Conversation | None:
@@ -274,12 +272,6 @@ def markdown(turn: Turn, plain: bool = False) -> str:
         rest = rest.replace(MODEL_LEAD, f"\n\n{translated(LEAD_OF_MODEL)}\n\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)
-
-
-def project_in_address() -> Project | None:
-    """Return the project of a new conversation. Raises InvalidRequest, ProjectNotFound."""
-    number = whole_number("project", None, 1, MAX_INT32)
-    return None if number is None else services().projects.get(number)
 
 
 def scope_in_address() -> Scope:

@@ -1,7 +1,7 @@
 """The library pages: its documents, their text, and what can be done with them, as plain forms."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
@@ -10,7 +10,7 @@ from msgspec.json import encode
 from rag_assistant.documents.embedding import unfamiliar_documents
 from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
-from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
+from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api import documents as api
@@ -222,13 +222,14 @@ def _arguments() -> dict[str, Any]:
 
 
 def _library() -> dict[str, Any]:
-    tag, sought = _tag_asked(), sought_documents()
+    tag, sought = request.args.get("tag") or None, sought_documents()
+    if tag:  # As it is stored, or refused.
+        tag = (checked(ChangeDocumentBody, {"tags": [tag]}).tags or [tag])[0]
     sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)
     state = one_of("state", request.args.get("state", ""), STATE_FILTERS)
     totals = services().documents.totals(tag, sought)
-    figures = {name: _figure(totals, states) for name, states in STATE_FILTERS.items()}
-    counts = {name: number for name, (number, _) in figures.items()}
-    count, size = figures[state]
+    counts = {name: sum(totals[one][0] for one in states if one in totals) for name, states in STATE_FILTERS.items()}
+    count, size = counts[state], sum(totals[one][1] for one in STATE_FILTERS[state] if one in totals)
     pages = max(1, -(-count // DOCUMENTS_SHOWN))
     page = min(whole_number("page", 1, 1, MAX_INT32) or 1, pages)
     offset, states = (page - 1) * DOCUMENTS_SHOWN, STATE_FILTERS[state]
@@ -273,19 +274,6 @@ def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int =
         sent=sent,
         **library,
     )
-
-
-def _figure(totals: Mapping[DocumentState, tuple[int, int]], states: Sequence[DocumentState]) -> tuple[int, int]:
-    """Return the number of documents in some states, and their total size."""
-    chosen = [figure for state, figure in totals.items() if state in states]
-    return sum(count for count, _ in chosen), sum(size for _, size in chosen)
-
-
-def _tag_asked() -> str | None:
-    """Return the tag in the address. Raises InvalidRequest for an invalid one."""
-    tag = request.args.get("tag")
-    tags = checked(ChangeDocumentBody, {"tags": [tag]}).tags if tag else None
-    return tags[0] if tags else None
 
 
 def _list_params() -> dict[str, Any]:

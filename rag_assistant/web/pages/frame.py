@@ -47,17 +47,13 @@ def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zon
     today = moment.astimezone(zone).date()
     groups: list[tuple[str | date, list[ListedConversation]]] = []
     for one in conversations:
-        title = _heading(one.updated_at.astimezone(zone).date(), today)
+        day = one.updated_at.astimezone(zone).date()
+        month = day.replace(day=1) if day.year == today.year else str(day.year)
+        title = next((words for days, words in RECENT.items() if (today - day).days <= days), month)
         if not groups or groups[-1][0] != title:
             groups.append((title, []))
         groups[-1][1].append(one)
     return [Group(title, tuple(members)) for title, members in groups]
-
-
-def _heading(day: date, today: date) -> str | date:
-    ago = (today - day).days
-    month = day.replace(day=1) if day.year == today.year else str(day.year)
-    return next((title for days, title in RECENT.items() if ago <= days), month)
 
 
 def zone_named(name: str | None) -> tzinfo:
@@ -182,8 +178,10 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     entries = partial(manager.entries, pinned=False, outside=[one.project_id for one in in_projects if one.project_id])
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
     page = entries(limit + 1, before, until)
-    if shown is not None and not (shown.listed or shown.pinned or shown.project) and _is_between(shown, before, until):
-        page = sorted([*page, view_of(ListedConversation, shown)], key=_position, reverse=True)[: limit + 1]
+    if shown is not None and not (shown.listed or shown.pinned or shown.project):
+        place = _position(shown)
+        if (before is None or place < before) and (until is None or place >= until):
+            page = sorted([*page, view_of(ListedConversation, shown)], key=_position, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
     if before is None:
         pinned = manager.entries(MAX_PINNED_DRAWN, pinned=True)
@@ -198,10 +196,6 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
 
 def _position(one: Conversation | ListedConversation) -> Cursor:
     return one.updated_at, one.id
-
-
-def _is_between(one: Conversation, before: Cursor | None, until: Cursor | None) -> bool:
-    return (before is None or _position(one) < before) and (until is None or _position(one) >= until)
 
 
 def drawer(template: str) -> str:

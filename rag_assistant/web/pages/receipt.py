@@ -189,13 +189,13 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
 
 def _part(kind: str, title: str, messages: Sequence[Message], turn: int | None = None) -> Part:
     tokens = sum(count_message(message, estimate_tokens) for message in messages)
-    return Part(kind, title, tokens, tuple((message["role"], _text_of(message)) for message in messages), turn)
+    texts = []
+    for message in messages:
+        called = [one["function"] for one in message.get("tool_calls") or ()]
+        lines = [text_in(message), *(f"{one['name']} {one['arguments']}" for one in called)]
+        texts.append((message["role"], "\n".join(filter(None, lines))))
+    return Part(kind, title, tokens, tuple(texts), turn)
 
 
 def _text_part(kind: str, title: str, role: str, text: str) -> Part:
     return Part(kind, title, estimate_tokens(text), ((role, text),))
-
-
-def _text_of(message: Message) -> str:
-    calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in message.get("tool_calls") or ()]
-    return "\n".join(filter(None, [text_in(message), *calls]))

@@ -1,6 +1,7 @@
 """The passage behind a citation, in its document and in words; and images of a document's pages."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
@@ -34,8 +35,11 @@ def source(turn_id: int, n: int) -> str:
     cited = next((one for one in turn.sources if one.n == n), None)
     if cited is None:
         raise SourceNotFound(turn.number, n)
-    document = _document_of(cited)
-    text = services().documents.text(document.id).text if document else ""
+    document: Document | None = None
+    text = ""
+    with suppress(DocumentNotFound):
+        document = services().documents.get(cited.document_id)
+        text = services().documents.text(cited.document_id).text
     range_found = find_passage(text, cited.text, cited.start, cited.end)
     around = _neighbours(turn, cited)
     if document is None or range_found is None:
@@ -69,13 +73,6 @@ def _cited_range(turn: Turn, source: Source) -> tuple[int, int] | None:
     text = " ".join([how.get("query") or turn.question, *sentences_citing(turn.answer, source.n)])
     query = SearchQuery(text, context, SHARE_BY_WORDS if context else 0.0)
     return services().retriever.sources.nearest_range(query, source)
-
-
-def _document_of(source: Source) -> Document | None:
-    try:
-        return services().documents.get(source.document_id)
-    except DocumentNotFound:
-        return None
 
 
 def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def question_of(
     """Return the question in a request. Raises ModelNotFound, InvalidRequest."""
     if not sent.history.question.strip():
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
-    if waiting := sent.history.calls_without_result:
+    if waiting := sent.history.open_calls:
         raise InvalidRequest(f"The call {waiting[0]} has no result. Send one for each call, behind the calls.")
     (mode, project), fields, edits = mode_of(body.model), body.endpoint_fields(), body.edits
     sent.history.conversation = replace(sent.history.conversation, project=project)
