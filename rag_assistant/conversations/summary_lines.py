@@ -211,15 +211,7 @@ def _spoken(who: str, text: str) -> Iterator[Sentence]:
 
 
 def _record(sentences: Sequence[Sentence], max_tokens: float) -> str:
-    chosen = _choose(sentences, max_tokens)
-    return "\n".join(
-        f"{who}: {' '.join(sentences[index].text for index in indices)}"
-        for who, indices in groupby(sorted(chosen), key=lambda index: sentences[index].who)
-    )
-
-
-def _choose(sentences: Sequence[Sentence], max_tokens: float) -> list[int]:
-    """Return the indices of the sentences that are most informative together, best first."""
+    """Return the sentences that are most informative together, in their order."""
     weights = word_weights([one.words for one in sentences])
     words_chosen: set[str] = set()
     waiting = [(-_worth(one, words_chosen, weights), index) for index, one in enumerate(sentences)]
@@ -235,7 +227,10 @@ def _choose(sentences: Sequence[Sentence], max_tokens: float) -> list[int]:
             chosen.append(index)
             words_chosen |= one.words
             max_tokens -= one.tokens
-    return chosen
+    return "\n".join(
+        f"{who}: {' '.join(sentences[index].text for index in indices)}"
+        for who, indices in groupby(sorted(chosen), key=lambda index: sentences[index].who)
+    )
 
 
 def _worth(one: Sentence, seen: set[str], weights: Mapping[str, float]) -> float:

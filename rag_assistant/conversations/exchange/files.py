@@ -68,8 +68,22 @@ def pack_archive(
     notes: Iterable[ArchivedNote] = (),
 ) -> tuple[int, int]:
     """Write an archive into an open file; return the number of documents and conversations in it."""
+    there, packed_already = [], set[str]()  # Two libraries may have the same content.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        return _fill(packed, documents, conversations, notes)
+        for document, opened in documents:
+            there.append(document)
+            if opened is not None and document.sha256 not in packed_already:
+                packed_already.add(document.sha256)
+                with packed.open(f"{DOCUMENTS}/{document.sha256}", "w", force_zip64=True) as content:
+                    copyfileobj(opened, content)
+        with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
+            lines.write(head().encode())
+            for document in there:
+                lines.write(line_of(document).encode())
+            written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
+            for note in notes:
+                lines.write(line_of(note).encode())
+    return len(there), len(written)
 
 
 def write_archive(
@@ -97,30 +111,6 @@ def write_archive(
     finally:
         part.unlink(missing_ok=True)
     return counts
-
-
-def _fill(
-    packed: zipfile.ZipFile,
-    documents: Iterable[Archived],
-    conversations: Iterable[WholeConversation],
-    notes: Iterable[ArchivedNote],
-) -> tuple[int, int]:
-    # Two libraries may have the same content.
-    there, packed_already = [], set[str]()
-    for document, file in documents:
-        there.append(document)
-        if file is not None and document.sha256 not in packed_already:
-            packed_already.add(document.sha256)
-            with packed.open(f"{DOCUMENTS}/{document.sha256}", "w", force_zip64=True) as content:
-                copyfileobj(file, content)
-    with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
-        lines.write(head().encode())
-        for document in there:
-            lines.write(line_of(document).encode())
-        written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
-        for note in notes:
-            lines.write(line_of(note).encode())
-    return len(there), len(written)
 
 
 def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -> Export:

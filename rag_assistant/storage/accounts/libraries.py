@@ -29,6 +29,7 @@ class SharedStore(Store, Generic[Kind]):
     not_found: ClassVar[type[AssistantError]]
     not_owner: ClassVar[type[AssistantError]]
     counted: ClassVar[str]
+    fields_of: ClassVar[Callable[..., dict[str, Any]]] = dict
 
     def all(self) -> list[Kind]:
         """Return everything the person may read, their own first."""
@@ -90,9 +91,6 @@ class SharedStore(Store, Generic[Kind]):
         """Return the query that counts the contents of each item."""
         raise NotImplementedError
 
-    def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
-        return {**row}
-
     def _records_of(self, connection: Connection, rows: Sequence[RowMapping]) -> list[Kind]:
         ids, person, shares = [row["id"] for row in rows], person_of(connection), self.item_id.table
         counts = {row[0]: row[1] for row in connection.execute(self._in_each(connection))}
@@ -110,7 +108,7 @@ class SharedStore(Store, Generic[Kind]):
                 "mine": mine,
                 "writable": mine or lets_write or row["everyone"] == "write",
             }
-            records.append(record_of({**self._fields_of(row), **more}, self.kind))
+            records.append(record_of(self.fields_of(row) | more, self.kind))
         return records
 
 

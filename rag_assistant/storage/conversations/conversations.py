@@ -168,11 +168,9 @@ class ConversationManager(Store):
                 values["overrides"] = with_own(row["overrides"], own)
             if not isinstance(project_id, Unset):
                 values["project_id"] = usable_project(connection, project_id)
-            if not isinstance(project_id, Unset) and project_id not in (None, row["project_id"]):
-                rules = connection.execute(
-                    sa.select(projects.c.overrides).where(projects.c.id == project_id)
-                ).scalar_one()
-                if "retention_days" in rules:
+                moved = projects.c.id == project_id, projects.c.id != row["project_id"]
+                rules = connection.execute(sa.select(projects.c.overrides).where(*moved)).scalar()
+                if rules and "retention_days" in rules:
                     values["updated_at"] = now()  # It counts as used, so that it does not go to the trash at once.
             set_values(connection, conversations, conversation_id, values)
             return conversation_of(connection, load_conversation(connection, conversation_id))
@@ -180,9 +178,8 @@ class ConversationManager(Store):
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
         """Store the running operation of a conversation, so that every page can show its progress."""
         values = {"operation": operation, "operation_owner": self.owner}
-        with self._database.write() as connection:
-            this = conversations.c.id == conversation_id, own_conversations(connection)
-            connection.execute(sa.update(conversations).where(*this).values(values))
+        this = conversations.c.id == conversation_id, own_conversations(self._database)
+        self._commit(sa.update(conversations).where(*this).values(values))
 
     def clear_operations(self) -> None:
         """Clear the operations of processes that died, and the conversations they imported in part."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
+from sqlalchemy import Connection, Select, delete, func, select, update
 
 from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
 from rag_assistant.records.errors import NotProjectOwner, ProjectExists, ProjectNotFound
@@ -20,6 +20,7 @@ class ProjectStore(SharedStore[Project]):
 
     table, item_id, of = projects, project_shares.c.project_id, staticmethod(projects_of)
     kind, not_found, not_owner, counted = Project, ProjectNotFound, NotProjectOwner, "conversations"
+    fields_of = staticmethod(with_rules)
 
     def add(
         self, name: str, instructions: str = "", scope: Scope = EVERYTHING, own: Mapping[str, Any] | None = None
@@ -85,9 +86,6 @@ class ProjectStore(SharedStore[Project]):
         same = projects.c.name == values["name"], projects.c.person_id == values["person_id"]
         if connection.execute(select(projects).where(*same, projects.c.id != values.get("id", 0))).first() is not None:
             raise ProjectExists(values["name"])
-
-    def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
-        return with_rules(row)
 
     def _in_each(self, connection: Connection) -> Select[Any]:
         mine = own_conversations(connection), conversations.c.deleted_at.is_(None)

@@ -1,6 +1,7 @@
 """The OpenAPI document at /openapi.json, and as a page at /docs: no script, and nothing from another host."""
 
 import json
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
@@ -40,8 +41,9 @@ def _listed() -> Markup:
             shown = operation | {"method": method.upper(), "path": path, "call": _call(method.upper(), path, operation)}
             grouped[operation["tags"][0]].append(shown)
     schemas = document["components"]["schemas"]
+    as_json = partial(json.dumps, indent=2, ensure_ascii=False)
     drawn = render_template(
-        "_api_operations.html", groups=grouped, schemas=schemas, errors=error_kinds(), as_json=_as_json
+        "_api_operations.html", groups=grouped, schemas=schemas, errors=error_kinds(), as_json=as_json
     )
     return Markup(drawn)  # noqa: S704 - A template of ours drew it.
 
@@ -67,7 +69,3 @@ def _call(method: str, path: str, operation: Schema) -> str:
     elif method == "POST":
         parts.insert(1, "-X POST")
     return " ".join(parts)
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)

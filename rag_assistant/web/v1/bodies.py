@@ -113,11 +113,6 @@ class OpenAIBody(AnyQuestionBody):
         """Return whether another server would carry out a tool."""
         return tool.get("type", "function") in HOSTED
 
-    @property
-    def sampling(self) -> dict[str, Any]:
-        """How the answer is drawn, in the words of a chat."""
-        return {name: getattr(self, name) for name in SAMPLING}
-
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields for the model's endpoint in the shape of a chat."""
         raise NotImplementedError
@@ -126,7 +121,7 @@ class OpenAIBody(AnyQuestionBody):
         self, tools: Sequence[Any] | None, choice: Any, parallel: bool | None = None, **more: Any
     ) -> dict[str, Any]:
         """Return fields of a chat with those that are given, and how the answer is drawn."""
-        more |= self.sampling
+        more = {name: getattr(self, name, None) for name in SAMPLING} | more
         if tools:
             more |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
         return {name: as_sent(value) for name, value in more.items() if value is not None}
@@ -216,12 +211,8 @@ class ResponseBody(OpenAIBody):
             _as_in_chat(choice.as_sent(), "function") if isinstance(choice, ResponseTool) else choice,
             self.parallel_tool_calls,
             response_format=form and _as_in_chat(form.as_sent(), "json_schema"),
+            reasoning_effort=self.reasoning and self.reasoning.effort,
         )
-
-    @property
-    def sampling(self) -> dict[str, Any]:
-        """How the answer is drawn, in the words of a chat."""
-        return {"top_p": self.top_p, "reasoning_effort": self.reasoning and self.reasoning.effort}
 
 
 def as_sent(value: Any) -> Any:

@@ -101,11 +101,6 @@ class MessagesBody(OpenAIBody):
         """Return whether a tool is one that only Anthropic can offer."""
         return tool.get("type") not in OWN_TOOL
 
-    @property
-    def sampling(self) -> dict[str, Any]:
-        """How the answer is drawn, in the words of a chat."""
-        return {"top_p": self.top_p, "reasoning_effort": self.output_config and self.output_config.effort}
-
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields for the model's endpoint in the shape of a chat."""
         form, choice = self.output_config and self.output_config.format, self.tool_choice
@@ -117,6 +112,7 @@ class MessagesBody(OpenAIBody):
             response_format=form
             and {"type": "json_schema", "json_schema": {"name": "answer", "schema": form.get("schema")}},
             stop=self.stop_sequences or None,
+            reasoning_effort=self.output_config and self.output_config.effort,
         )
 
 

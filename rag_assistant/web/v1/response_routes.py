@@ -30,11 +30,17 @@ from rag_assistant.web.v1.reading import (
     stored_turn,
     summary_text,
 )
-from rag_assistant.web.v1.responses import Wanted, compaction, frames, items_of, resource
+from rag_assistant.web.v1.responses import compaction, frames, items_of, resource
 from rag_assistant.web.v1.schemas import CompactedHistory, ResponseAnswer, ResponseEvent
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
 STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
+# Fields of a request that its response repeats as they are.
+REPEATED = (
+    *("instructions", "previous_response_id", "max_output_tokens", "temperature", "metadata"),
+    *("tools", "tool_choice", "parallel_tool_calls"),
+)
+TRUNCATED: dict[str | None, str] = {"ask": "disabled"}
 
 
 @blueprint.post(
@@ -52,18 +58,10 @@ def create_response() -> Response:
     sent = read_input(body.input, [body.instructions])
     ignored += [*sent.ignored, *ignored_fields(body)]
     question, stored = _question_of(body, sent)
-    echoed = {name: as_sent(getattr(body, name)) for name in ("tools", "tool_choice", "parallel_tool_calls")}
+    wanted = {name: as_sent(getattr(body, name)) for name in REPEATED}
+    wanted["truncation"] = body.truncation or TRUNCATED.get(services().settings.current.on_overflow)
     if body.text is not None and body.text.format is not None:
-        echoed["text"] = {"format": body.text.format.as_sent()}
-    wanted = Wanted(
-        body.instructions,
-        body.previous_response_id,
-        body.truncation or ("disabled" if services().settings.current.on_overflow == "ask" else "auto"),
-        body.max_output_tokens,
-        body.temperature,
-        body.metadata,
-        {name: value for name, value in echoed.items() if value is not None},
-    )
+        wanted["text"] = {"format": body.text.format.as_sent()}
     incoming = Asked(question, sent, body.model, ignored, stored, bool(body.edits))
     if body.stream:
         return streamed(incoming, lambda events, about: frames(events, about, wanted))
@@ -206,13 +204,13 @@ def _turn_of(response_id: str) -> Turn:
 def _resource_of(turn: Turn) -> dict[str, Any]:
     options = turn.options
     before = services().turns.page(turn.conversation_id, 1, turn.number)
-    wanted = Wanted(
-        instructions=options.instructions,
-        previous_response_id=f"resp_{before[0].id}" if before else None,
-        truncation="disabled" if turn.on_overflow == "ask" else "auto",
-        max_output_tokens=options.max_answer_tokens,
-        temperature=options.temperature,
-    )
+    wanted = {
+        "instructions": options.instructions,
+        "previous_response_id": f"resp_{before[0].id}" if before else None,
+        "truncation": TRUNCATED.get(turn.on_overflow),
+        "max_output_tokens": options.max_answer_tokens,
+        "temperature": options.temperature,
+    }
     project = services().conversations.get(turn.conversation_id).project
     plain = OF_PROJECT + project.name if project else next(iter(MODES))
     model = next((name for name, mode in MODES.items() if mode == options.mode), plain)

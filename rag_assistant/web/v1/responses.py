@@ -5,7 +5,6 @@ from pkgutil import get_data
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from rag_assistant.records import Event, Message
 from rag_assistant.web.api.events import HEARTBEAT
@@ -15,31 +14,22 @@ from rag_assistant.web.v1.extension import About, citations_of, extension, finis
 
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-# The same in every response: no request can change it here.
-CONSTANT: dict[str, Any] = msgspec.json.decode(get_data(str(__package__), "response.json") or b"")
+# What a response has where its request says nothing; most of it no request can change here.
+UNSAID: dict[str, Any] = msgspec.json.decode(get_data(str(__package__), "response.json") or b"")
 
 
-class Wanted(Struct, frozen=True):
-    """A request's options, which its response repeats."""
+def resource(data: Mapping[str, Any], about: About, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer as a response, from one of its events; before its end it has no output.
 
-    instructions: str | None = None
-    previous_response_id: str | None = None
-    truncation: str = "auto"
-    max_output_tokens: int | None = None
-    temperature: float | None = None
-    metadata: Mapping[str, str] | None = None
-    echo: Mapping[str, Any] = {}
-
-
-def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str, Any]:
-    """Return an answer as a response, from one of its events; before its end it has no output."""
+    ``wanted`` are the fields of the request, which are repeated.
+    """
     status = STATUS.get(data["status"], "completed")
     error = data.get("error")
     cut_off = INCOMPLETE.get(finish_reason_of(data)) if status == "completed" else None
     finished = status != "in_progress"
     return (
-        CONSTANT
-        | dict(wanted.echo)
+        UNSAID
+        | {name: value for name, value in wanted.items() if value is not None}
         | {
             "id": f"resp_{about.id}",
             "object": "response",
@@ -49,13 +39,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
             "incomplete_details": {"reason": cut_off} if cut_off else None,
             "error": {"code": code_of(error["type"]), "message": error["message"]} if error else None,
             "model": about.model,
-            "instructions": wanted.instructions,
-            "previous_response_id": wanted.previous_response_id,
             "output": _output(data, about) if finished else [],
-            "truncation": wanted.truncation,
-            "max_output_tokens": wanted.max_output_tokens,
-            "temperature": 1 if wanted.temperature is None else wanted.temperature,
-            "metadata": dict(wanted.metadata or {}),
             "store": about.stored,
             "usage": _usage(*tokens_of(data)) if finished and "answer" in data else None,
         }
@@ -63,7 +47,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
     )
 
 
-def frames(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iterator[bytes]:
+def frames(events: Iterable[Event | None], about: About, wanted: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the events of an answer as those of a response."""
     numbered = 0
     for event in _events(events, about, wanted):
@@ -77,7 +61,7 @@ def frames(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iter
     yield DONE
 
 
-def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
+def _events(events: Iterable[Event | None], about: About, wanted: Mapping[str, Any]) -> Iterator[dict[str, Any] | None]:
     began = speaks = False
     for event in events:
         if event is None:
