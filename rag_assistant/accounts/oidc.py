@@ -90,13 +90,15 @@ class OpenIdProvider:
             metadata = self._discover(client)
             self._refuse_other_issuer(answer, metadata)
             self._refuse_error(answer)
+            offered = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+            how = "basic" if "client_secret_basic" in offered else "post"
             token = client.fetch_token(
                 metadata["token_endpoint"],
                 grant_type="authorization_code",
                 code=answer["code"],
                 code_verifier=attempt.code_verifier,
                 redirect_uri=redirect_uri,
-                auth=client.client_auth(self._auth_method(metadata)),
+                auth=client.client_auth("none" if self._client_secret is None else f"client_secret_{how}"),
             )
             claims = self._checked(client, metadata, token, attempt.nonce)
             return self._with_userinfo(client, metadata, claims)
@@ -131,12 +133,6 @@ class OpenIdProvider:
             raise SignInFailed(f"{self.label} could not sign you in; see the server log. Try again.")
         if not 1 <= len(code) <= MAX_CODE_CHARS or not (code.isascii() and code.isprintable()):
             raise SignInFailed(f"{self.label} sent no code. Start the sign-in again.")
-
-    def _auth_method(self, metadata: Mapping[str, Any]) -> str:
-        if self._client_secret is None:
-            return "none"
-        offered = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-        return "client_secret_basic" if "client_secret_basic" in offered else "client_secret_post"
 
     def _checked(
         self, client: OAuth2Client, metadata: dict[str, Any], token: Mapping[str, Any], nonce: str

@@ -3,14 +3,10 @@
 import smtplib
 import ssl
 import threading
-from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from functools import partial
-from socket import SHUT_RDWR
-from typing import Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 from rag_assistant.records.errors import MailFailed
 from rag_assistant.settings.schema import Settings
@@ -25,21 +21,6 @@ REASONS = (
     (ssl.SSLCertVerificationError, "its certificate is not valid"),
     (Exception, "it cannot be reached"),
 )
-
-
-_connections: WeakKeyDictionary[threading.Thread, Any] = WeakKeyDictionary()
-
-
-class _Connection(smtplib.SMTP):
-    """A connection known by its thread before it waits for the server."""
-
-    def connect(self, *where: Any, **more: Any) -> Any:
-        _connections[threading.current_thread()] = self
-        return super().connect(*where, **more)
-
-
-class _EncryptedConnection(_Connection, smtplib.SMTP_SSL):
-    pass
 
 
 def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
@@ -57,7 +38,7 @@ def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
     def deliver() -> None:
         # By default, smtplib accepts every certificate.
         context = ssl.create_default_context()
-        kind = partial(_EncryptedConnection, context=context) if url.scheme == "smtps" else _Connection
+        kind = partial(smtplib.SMTP_SSL, context=context) if url.scheme == "smtps" else smtplib.SMTP
         try:
             with kind(url.hostname or "", url.port or PORTS[url.scheme], domain, timeout=MAX_SECONDS) as connection:
                 if url.scheme == "smtp":
@@ -68,13 +49,11 @@ def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
         except Exception as error:  # noqa: BLE001 - told below
             errors.append(error)
 
-    # smtplib limits only each step, and a name server takes its own time.
+    # smtplib limits only each step, and a name server takes its own time: a late one is left to itself.
     delivering = threading.Thread(target=deliver, name="mail", daemon=True)
     delivering.start()
     delivering.join(MAX_SECONDS)
     if delivering.is_alive():
-        with suppress(KeyError, AttributeError, OSError):
-            _connections[delivering].sock.shutdown(SHUT_RDWR)  # This ends the thread.
         raise MailFailed(url.netloc, "it did not answer in time")
     for error in errors:
         raise MailFailed(url.netloc, next(reason for kind, reason in REASONS if isinstance(error, kind)))
