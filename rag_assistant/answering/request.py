@@ -30,8 +30,6 @@ NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
 IS_TRIED = "This request is longer than the guessed limit, to see whether it is read whole."
-KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
-NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
@@ -40,14 +38,13 @@ class SearchResult(Struct, frozen=True):
 
     ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``nearest`` are
     the best sections if none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a
-    model for a query, with its answer. ``by_keywords_alone``: the embedding model failed; ``not_reranked``: the
-    reranking model did. ``unclear``: neither the question nor the conversation tells what it is about. ``language`` is
-    the question's, if no document is in it. ``searched_documents`` is their number if nothing was found in some of
-    them. ``documents`` are the names of the newest of ``document_count``, if the
-    question asks for these. If it needs all of something, ``computed`` is the result from a table or a list, or
-    ``sections`` are all of its documents': document, start and end of each, in order. Then ``reading`` are the model's
-    requests for it, with their answers; ``notes`` what it wrote about the sources by number, sent instead of their
-    text; ``read_in_vain`` how many other sections it read.
+    model for a query, with its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``:
+    neither the question nor the conversation tells what it is about. ``language`` is the question's, if no document is
+    in it. ``searched_documents`` is their number if nothing was found in some of them. ``documents`` are the names of
+    the newest of ``document_count``, if the question asks for these. If it needs all of something, ``computed`` is the
+    result from a table or a list, or ``sections`` are all of its documents': document, start and end of each, in order.
+    Then ``reading`` are the model's requests for it, with their answers; ``notes`` what it wrote about the sources by
+    number, sent instead of their text; ``read_in_vain`` how many other sections it read.
     """
 
     sources: tuple[Source, ...] = ()
@@ -55,8 +52,7 @@ class SearchResult(Struct, frozen=True):
     query: SearchQuery = NO_QUERY
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
-    by_keywords_alone: bool = False
-    not_reranked: bool = False
+    search_notes: tuple[str, ...] = ()
     unclear: bool = False
     language: str = ""
     searched_documents: int | None = None
@@ -171,11 +167,7 @@ class BuiltRequest(Struct, frozen=True):
         is_longer = guess is not None and guess.is_tried and sum(self.fitted.receipt.tokens.values()) > guess.limit
         if guess is not None and (notes or is_longer or self.fitted.receipt.reason == "token_limit"):
             notes += [IS_TRIED, guess.sentence] if is_longer else [guess.sentence]
-        if search_result.by_keywords_alone:
-            notes.append(KEYWORDS_ALONE)
-        if search_result.not_reranked:
-            notes.append(NOT_RERANKED)
-        return notes
+        return [*notes, *search_result.search_notes]
 
     def as_request(self, call_tools: bool) -> ModelRequest:
         """Return the request; with ``call_tools`` false the model has to answer."""

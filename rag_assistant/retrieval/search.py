@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
+MEANING_ALONE = "The words of your documents are still being read after a start, so only their meaning was searched."
+NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
+
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near a question or its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
@@ -144,10 +148,14 @@ class Retriever:
             return [0.0] * len(texts)
         return [vectors.similarity(own, one) for one in others]
 
-    @property
-    def by_keywords_alone(self) -> bool:
-        """Whether there is only keyword search, because the embedding model doesn't work."""
-        return self._vectors.failing
+    def notes(self, library: LibraryState) -> tuple[str, ...]:
+        """Return sentences about what the search lacks at the moment."""
+        lacking = (
+            (self._vectors.failing, KEYWORDS_ALONE),
+            (self._keywords.is_loading(library.keywords), MEANING_ALONE),
+            (self.reranking.failing, NOT_RERANKED),
+        )
+        return tuple(sentence for is_so, sentence in lacking if is_so)
 
     def nearest_headings(self, query: SearchQuery, scope: Scope | LibraryState = EVERYTHING) -> list[str]:
         """Return the documents and sections nearest to a question."""

@@ -118,7 +118,7 @@ def readiness(services: Services) -> dict[str, str]:
 def keywords_state(services: Services) -> str:
     """Return whether keyword search covers all documents."""
     try:
-        return "indexing" if services.keywords.loading else "ready"
+        return "indexing" if services.keywords.is_loading() else "ready"
     except StorageFailed:
         return "unknown"
 

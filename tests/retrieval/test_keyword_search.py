@@ -12,6 +12,7 @@ from sqlalchemy import select
 from rag_assistant.records import EVERYTHING, Document, Scope
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.indexes import keyword_search
+from rag_assistant.retrieval.search import MEANING_ALONE
 from rag_assistant.retrieval.terms import PART_NUMBER, query_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import KeywordIndex, drop_words, index_words
@@ -162,17 +163,20 @@ def test_of_a_large_library_vectors_alone_are_searched_until_its_words_are_read(
     monkeypatch.setattr(keyword_search, "READ_BY_SEARCHES", 1)
     shelf.shelve("The goose hisses", "The lamp burns oil")
     going_on = held_up(monkeypatch)
-    assert shelf.keywords.loading, "from the beginning, before the reading starts"
-    assert (found(shelf, "goose"), shelf.keywords.loading, shelf.keywords.unknown(["swan"])) == ([], True, set())
+    assert shelf.keywords.is_loading(), "from the beginning, before the reading starts"
+    assert (found(shelf, "goose"), shelf.keywords.is_loading(), shelf.keywords.unknown(["swan"])) == ([], True, set())
     assert shelf.found("goose", 1) == ["The goose hisses"]
+    library = shelf.retriever.library(EVERYTHING)
+    assert shelf.retriever.notes(library) == (MEANING_ALONE,)
     going_on.set()
     shelf.keywords.load()
-    assert (found(shelf, "goose"), shelf.keywords.loading) == ([1], False)
+    assert shelf.retriever.notes(library) == ()
+    assert (found(shelf, "goose"), shelf.keywords.is_loading()) == ([1], False)
     shelf.shelve("A swan swims")
     assert found(shelf, "swan") == [3], "of a few changes each search reads itself"
     going_on.clear()
     shelf.shelve("A goose", "A swan")
-    assert (found(shelf, "swan"), shelf.keywords.loading) == ([3], False), "what was read goes on answering"
+    assert (found(shelf, "swan"), shelf.keywords.is_loading()) == ([3], False), "what was read goes on answering"
     going_on.set()
     shelf.keywords.load()
     assert sorted(found(shelf, "swan")) == [3, 5]

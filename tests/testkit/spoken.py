@@ -22,6 +22,7 @@ SPEAKING = (
     "accounts/single_sign_on",
     *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
     *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
+    "retrieval/search",
     *(
         "conversations/actions",
         "conversations/bill",

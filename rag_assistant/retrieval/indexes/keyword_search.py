@@ -73,12 +73,11 @@ class KeywordSearch:
         held = self._in_step(state.change)
         return set() if held is None else {word for word in words if not _best(held, [word], 1, within, exact=True)}
 
-    @property
-    def loading(self) -> bool:
-        """Whether the words of a large library have yet to be read for the first time."""
+    def is_loading(self, state: KeywordState | None = None) -> bool:
+        """Return whether the words of a large library have yet to be read for the first time."""
         if self._held is not None:
             return False
-        state = self._store.state()
+        state = state or self._store.state()
         return state.change is not None and state.last_chunk >= READ_BY_SEARCHES
 
     def warm_up(self) -> None:

@@ -5,8 +5,8 @@ import html
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.answering.request import KEYWORDS_ALONE
 from rag_assistant.records.errors import SettingsError
+from rag_assistant.retrieval.search import KEYWORDS_ALONE
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.shelf import KEY

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.answering.request import NOT_RERANKED
 from rag_assistant.retrieval import reranking
+from rag_assistant.retrieval.search import NOT_RERANKED
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
