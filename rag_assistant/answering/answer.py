@@ -49,7 +49,7 @@ def answer(
 
     ``quotes``: with quotes, whatever model is connected. ``search_result``: what an earlier search found for it.
     """
-    task = Task(live, deps, settings_for(deps.settings(), live.turn.options))
+    task = _task_of(live, deps)
     try:
         try:
             _answer(task, conversation, quotes, search_result)
@@ -146,13 +146,21 @@ def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependenc
 
     Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
     """
-    task = Task(live, deps, settings_for(deps.settings(), live.turn.options))
+    task = _task_of(live, deps)
     draft = prepare(task, conversation, is_trial=True)
     overflow.refuse_undecided(build(draft, task), task)
     return draft.found
 
 
 # --- prepare: model, settings, window and passages
+
+
+def _task_of(live: LiveTurn, deps: Dependencies) -> Task:
+    """Return a turn's task, with the model and the settings that its question names."""
+    settings = settings_for(deps.settings(), live.turn.options)
+    if live.turn.options.model is not None:
+        deps = replace(deps, models=deps.models.trying(settings))
+    return Task(live, deps, settings)
 
 
 def prepare(

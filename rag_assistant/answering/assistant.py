@@ -230,6 +230,9 @@ class Assistant:
             raise InvalidRequest(
                 f"The question has {len(question.text)} characters; the limit is {MAX_QUESTION_CHARS}."
             )
+        model, offered = question.options.model, self._deps.settings().models_offered
+        if model not in (None, *offered):
+            raise InvalidRequest(f'The model "{model}" is not offered here. Offered: {", ".join(offered) or "none"}.')
         models = self._deps.models
         check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):

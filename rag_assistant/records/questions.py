@@ -57,6 +57,8 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
     fields: dict[str, Any] | None = None
+    # One of the setting models_offered.
+    model: str | None = None
 
     @property
     def needs_model(self) -> bool:

@@ -139,6 +139,7 @@ class QueryBody(AnyQuestionBody):
     edits_turn: Id | None = field(None, f"{ID}: the id of the turn whose question this is in other words, or null")
     search_conversations: ConversationSearch | None = field(None, f"{SEARCHES}, or null for what is set")
     notes: bool | None = field(None, "true, false, or null for what is set")
+    model: str | None = field(None, "one of models_offered, or null for what is set", max_length=200)
 
     def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
         """Return the body's question; ``interactive``: a person asks it, on the page."""
@@ -152,7 +153,7 @@ class QueryBody(AnyQuestionBody):
             edits_turn=self.edits_turn,
             interactive=interactive,
             images=tuple(self.images),
-            options=AnswerOptions(search_conversations=self.search_conversations, notes=self.notes),
+            options=AnswerOptions(model=self.model, search_conversations=self.search_conversations, notes=self.notes),
         )
 
 

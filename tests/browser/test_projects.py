@@ -60,6 +60,19 @@ def test_two_people_work_in_a_shared_project(page: Page, other: Page, server: Se
     expect(main.get_by_label("Select What floats?")).to_be_visible()
 
 
+def test_files_chosen_on_a_projects_page_are_its_documents(page: Page, server: ServerProcess) -> None:
+    first = server.upload("lamp.txt", "The lamp is lit before sunset.")
+    server.call("POST", "/api/projects", {"name": "Tower", "document_ids": [first]})
+    page.goto("/projects/1")
+    file = {"name": "bell.txt", "mimeType": "text/plain", "buffer": b"The keeper rings the bell twice."}
+    page.get_by_label("Add documents").set_input_files([file])  # type: ignore[arg-type]
+    expect(page.locator(".project-page .plain-list a")).to_have_text(["lamp.txt", "bell.txt"])
+    page.get_by_label("Your question").fill("Who rings the bell?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator("#turn-1")).to_be_visible()
+    assert len(server.call("GET", "/api/projects/1")[1]["scope"]["document_ids"]) == 2
+
+
 def test_an_answer_that_nobody_saw_is_marked_in_the_list_until_it_is_opened(page: Page) -> None:
     page.goto("/")
     response = page.request.post("/ask", form={"question": "Left alone?"}, max_redirects=0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.talk import ask_many, window
+from tests.browser.talk import ask, ask_many, window
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import StubModel
 
@@ -145,3 +145,20 @@ def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, s
     page.route(f"**{address}", lambda route: route.abort())
     window(page).get_by_role("button", name="Apply").click()
     expect(panel.get_by_role("alert")).to_have_text("The server cannot be reached.")
+
+
+@pytest.mark.settings(MODELS_OFFERED='["small", "large"]')
+def test_a_question_goes_to_the_chosen_model_and_so_does_the_next(page: Page, stub: StubModel) -> None:
+    page.goto("/")
+    choice = page.get_by_role("combobox", name="Model")
+    expect(choice.locator("option")).to_have_text(["Default: stub-model", "small", "large"])
+    choice.select_option("large")
+    ask(page, "Why?", 1)
+    assert stub.requests[-1].body["model"] == "large"
+    ask(page, "And why?", 2)
+    assert stub.requests[-1].body["model"] == "large"
+    page.reload()
+    expect(choice).to_have_value("large")
+    choice.select_option("")
+    ask(page, "And now?", 3)
+    assert stub.requests[-1].body["model"] == "stub-model"

@@ -10,6 +10,7 @@ OPEN = {
     "instructions": "what the model is told; the receipt shows it",
     "openai_model": "a name",
     "summary_model": "a name",
+    "models_offered": "names",
     "local_model": "a path",
     "embedder": "a name",
     "rerank_model": "a name",

@@ -50,6 +50,9 @@ SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/handbo
 # Texts for models or programs, invisible ones, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {
+        # For the log.
+        "The disk is full. The last %.1f MB were kept for signing in and deleting; questions and uploads are refused "
+        "until there is room. Delete documents or empty the trash, or free some space elsewhere.",
         "I have read the summary. I take it as a record of what was said.",
         "{turns} of this conversation is not shown.",
         "{turns} of this conversation are not shown.",

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from flask import Flask, request
 
-from rag_assistant.web.api import documents, libraries, projects, turns
+from rag_assistant.web.api import libraries, projects, turns
 from rag_assistant.web.pages import ratings
-from rag_assistant.web.pages.sharing import add_files, save_library_access, save_project_access
+from rag_assistant.web.pages.sharing import save_library_access, save_project_access
 from rag_assistant.web.request_bodies import (
     ChangeNoteBody,
     NewNoteBody,
@@ -50,7 +50,6 @@ def test_a_form_needs_what_its_action_needs_in_the_api(app: Flask) -> None:
     policies = {view: route.policy for view, route in views}
     # Several at once, for which the API has a call each.
     one_by_one = {save_library_access: libraries.share, save_project_access: projects.share, ratings.rate: turns.rate}
-    one_by_one[add_files] = documents.add
     forms = [(unwrap(view), route) for view, route in views if unwrap(view) is not view]
     assert len(forms) > 15
     for action, route in forms:

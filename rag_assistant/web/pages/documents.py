@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from rag_assistant.documents.embedding import unfamiliar_documents
 from rag_assistant.documents.page_images import DRAWN
@@ -81,6 +82,19 @@ def add_documents() -> Response:
     if refused:
         return make_response(_drawn(_library(), refused, len(files)), 422)
     return to_page("document_pages.documents")
+
+
+@blueprint.post("/projects/<int:project_id>/files", policy=DOCUMENTS)
+def add_to_project(project_id: int) -> Response:
+    """Add the files of the form to the documents that a project asks."""
+    scope = services().projects.get(project_id).scope
+    files, fields = uploaded_files(MAX_FILES)
+    added = {**fields.model_dump(), "tags": [*fields.tags, *scope.tags]}
+    ids = [services().library.accept(file, name, **added)[0].id for file, name in files]
+    if scope.document_ids or scope.library_ids:
+        both = tuple(dict.fromkeys([*scope.document_ids, *ids]))
+        services().projects.change(project_id, {}, scope=replace(scope, document_ids=both))
+    return to_page("sharing_pages.project", project_id=project_id)
 
 
 for rule, action in (

@@ -1,32 +1,20 @@
 """The pages of what somebody owns and lets others use: libraries, projects, and conversations by link; plain forms."""
 
 from flask import Blueprint, Response, make_response, render_template, request
-from msgspec.structs import replace
 
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import projects as projects_api
-from rag_assistant.web.api.documents import uploaded_files
 from rag_assistant.web.api.sharing import make_link, read_shared, revoke, share_with
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
-from rag_assistant.web.pages.documents import MAX_FILES
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.request_bodies import ChangeLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import checked, form_fields
-from rag_assistant.web.routing import (
-    ASK,
-    ASK_AS_PERSON,
-    DOCUMENTS,
-    READ,
-    READ_AS_PERSON,
-    SHARING,
-    services,
-    whole_services,
-)
+from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, READ_AS_PERSON, SHARING, services, whole_services
 
 blueprint = Blueprint("sharing_pages", __name__)
 
@@ -64,18 +52,6 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
         error=error,
         **frame(None),
     )
-
-
-def add_files(project_id: int) -> Response:
-    """Add the files of a form to the documents that a project asks."""
-    scope = services().projects.get(project_id).scope
-    files, fields = uploaded_files(MAX_FILES)
-    added = {**fields.model_dump(), "tags": [*fields.tags, *scope.tags]}
-    ids = [services().library.accept(file, name, **added)[0].id for file, name in files]
-    if scope.document_ids or scope.library_ids:
-        both = tuple(dict.fromkeys([*scope.document_ids, *ids]))
-        services().projects.change(project_id, {}, scope=replace(scope, document_ids=both))
-    return make_response("")
 
 
 def save_library_access(library_id: int) -> Response:
@@ -152,7 +128,6 @@ for rule, policy, name, view in (
     ("/projects", ASK, "add_project", as_form(projects_api.add, to_project)),
     (ONE_PROJECT, ASK, "change_project", as_form(projects_api.change, to_project)),
     (f"{ONE_PROJECT}/shares", ASK_AS_PERSON, "share_project", as_form(save_project_access, to_project, project)),
-    (f"{ONE_PROJECT}/files", DOCUMENTS, "add_project_files", as_form(add_files, to_project, project)),
     (f"{ONE_PROJECT}/delete", ASK, "delete_project", as_form(projects_api.delete, to_projects)),
     (ONE_LINK, ASK_AS_PERSON, "revoke_link", as_form(revoke, to_links)),
 ):

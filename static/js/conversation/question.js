@@ -80,7 +80,8 @@ async function post(question, pictures, more) {
   const images = pictures.length ? { images: pictures.map((picture) => picture.url) } : {};
   const project = composer().elements.project_id?.value;
   const place = conversation !== null ? { conversation_id: conversation } : project ? { project_id: Number(project) } : {};
-  const body = { question, ...place, ...images, ...scope, ...more };
+  const model = composer().elements.model?.value;
+  const body = { question, ...(model ? { model } : {}), ...place, ...images, ...scope, ...more };
   const unsent = unacknowledged();
   // A question that may have arrived keeps its key, so that it is never answered twice.
   const key = unsent && JSON.stringify(unsent.body) === JSON.stringify(body) ? unsent.key : newKey();
