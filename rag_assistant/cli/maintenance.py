@@ -50,8 +50,9 @@ def backup(services: Services, file: Path) -> None:
 
     with progress("backup") as tell:
         written = write_backup(services.backup_content(), file, tell)
-    count = f"{written.documents} {'document' if written.documents == 1 else 'documents'}"
-    click.echo(f"{file}: {count}, {written.size_bytes / 1e6:.1f} MB. It contains no keys.")
+    click.echo(
+        f"{file}: {_counted(written.documents, 'document')}, {written.size_bytes / 1e6:.1f} MB. It contains no keys."
+    )
     if written.missing:
         click.echo(f"{written.missing} without the original file, which is missing.", err=True)
 
@@ -114,7 +115,7 @@ def doctor(services: Services, fix: bool, restore_test: bool) -> None:
             raise BackupFailed("There is no backup in backup_folder.")
         with services.backups.local(newest) as path:
             created_at, usage = rehearse_restore(path, services.data_dir, turn_terms)
-        counts = f"{_counted(usage.turns, 'turn')}, {_counted(sum(usage.documents.values()), 'document')}"
+        counts = f"{_counted(usage['turns'], 'turn')}, {_counted(sum(usage['documents'].values()), 'document')}"
         click.echo(f"{newest} can be restored: {counts}, the state of {created_at[:19]} UTC.")
         return
     findings = list(services.doctor().examine())
@@ -150,7 +151,7 @@ def move(services: Services, source: str | None) -> None:
     for moved in move_files(services.documents, origin, target):
         count += 1
         click.echo(moved)
-    click.echo(f"{count} {'file' if count == 1 else 'files'} moved from {origin.address} to {target.address}.")
+    click.echo(f"{_counted(count, 'file')} moved from {origin.address} to {target.address}.")
 
 
 database = click.Group("db", help="Manage the database schema.")

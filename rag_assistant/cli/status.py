@@ -82,8 +82,12 @@ def status(services: Services, as_json: bool) -> None:
 
 
 def status_of(services: Services) -> dict[str, Any]:
-    """Return the current status; with another schema, only what doesn't need the database."""
+    """Return the current status; with another schema, only what doesn't need the database.
+
+    The sizes of its parts are included in ``database``.
+    """
     from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, why_refused
+    from rag_assistant.storage.usage import usage_of
 
     endpoint, folder = services.models.known_endpoint(), services.data_dir
     schema = current_revision(services.database)
@@ -114,24 +118,19 @@ def status_of(services: Services) -> dict[str, Any]:
         "backup": to_builtins(services.backups.status()),
         "disk_is_low": services.disk.is_low,
     }
-    return facts | _stored(services, sizes) if is_current else facts
-
-
-def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
-    """Return the database's figures; the sizes of its parts are included in ``database``."""
-    from rag_assistant.storage.usage import usage_of
-
+    if not is_current:
+        return facts
     usage, serving = usage_of(services.database), services.embeddings.serving()
     waiting, scheduled = services.library.waiting
-    return {
-        "bytes": usage.bytes | sizes,
-        "embedder_serving": serving.key if serving else None,
-        "conversations": usage.conversations,
-        "conversations_in_trash": usage.in_trash,
-        "turns": usage.turns,
-        "documents": usage.documents,
-        "jobs": {"waiting": waiting, "scheduled": scheduled},
-    }
+    return (
+        facts
+        | usage
+        | {
+            "bytes": usage["bytes"] | sizes,
+            "embedder_serving": serving.key if serving else None,
+            "jobs": {"waiting": waiting, "scheduled": scheduled},
+        }
+    )
 
 
 def _backup_line(backup: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj, move
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -31,7 +32,7 @@ from rag_assistant.storage.copying import copy_database, is_empty
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.tables import deleted_files, documents
-from rag_assistant.storage.usage import Usage, usage_of
+from rag_assistant.storage.usage import usage_of
 
 DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.json", "backup.json"
 MAX_MANIFEST_BYTES = 10_000
@@ -179,7 +180,7 @@ def restore_backup(source: Path, data: Kept, progress: Progress) -> tuple[str, P
         raise BackupFailed(f"{source} cannot be restored ({error.strerror}).") from error
 
 
-def rehearse_restore(source: Path, data_dir: Path, words_of: WordsOf) -> tuple[str, Usage]:
+def rehearse_restore(source: Path, data_dir: Path, words_of: WordsOf) -> tuple[str, dict[str, Any]]:
     """Restore a backup into a folder that is deleted afterwards; return its date and what it holds.
 
     Raises BackupFailed if its database or a file is damaged, or a file is missing.

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
-from msgspec import Struct
 from sqlalchemy import Executable, func, select, text, update
 
 from rag_assistant.records.errors import StorageFailed
@@ -15,19 +15,12 @@ from rag_assistant.storage.tables import conversations, documents, embedders, pr
 BYTES_PER_NUMBER = 4  # Vectors are float32.
 
 
-class Usage(Struct, frozen=True):
-    """Counts, documents by their state, and the bytes of the database, of two parts of it, and of the trash."""
+def usage_of(database: Database) -> dict[str, Any]:
+    """Return counts, documents by their state, and the ``bytes`` of the database, of two parts of it, and of the trash.
 
-    conversations: int
-    in_trash: int
-    turns: int
-    documents: dict[str, int]
-    bytes: dict[str, int]
-
-
-def usage_of(database: Database) -> Usage:
-    """Return the usage of a database with the current schema."""
-    sizes, by_state = sizes_of(database), documents_by_state(database)
+    The schema must be the current one.
+    """
+    sizes = sizes_of(database)
     if database.is_sqlite:
         of_words = ["SELECT sum(length(words)) FROM chunk_words", "SELECT sum(length(block)) FROM turn_words_data"]
     else:
@@ -35,17 +28,15 @@ def usage_of(database: Database) -> Usage:
     with database.read() as connection:
         deleted = conversations.c.deleted_at.is_not(None)
         listed = connection.execute(select(func.count(), func.count().filter(deleted)).select_from(conversations)).one()
-        return Usage(
-            conversations=listed[0] - listed[1],
-            in_trash=listed[1],
-            turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
-            documents=by_state,
-            bytes={
-                "database": sizes["database"],
-                "full_text": sum(int(connection.scalar(text(query)) or 0) for query in of_words),
-                **sizes,
-            },
-        )
+        turn_count = connection.scalar(select(func.count()).select_from(turns))
+        words = sum(int(connection.scalar(text(query)) or 0) for query in of_words)
+    return {
+        "conversations": listed[0] - listed[1],
+        "conversations_in_trash": listed[1],
+        "turns": turn_count or 0,
+        "documents": documents_by_state(database),
+        "bytes": {"database": sizes["database"], "full_text": words, **sizes},
+    }
 
 
 def sizes_of(database: Database) -> dict[str, int]:

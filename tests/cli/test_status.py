@@ -98,6 +98,6 @@ def test_another_schema_is_told_and_left_alone(
 @both_engines
 def test_both_databases_are_measured(database: Database) -> None:
     usage = usage_of(database)
-    assert (usage.conversations, usage.turns, usage.documents, usage.bytes["vectors"]) == (0, 0, {}, 0)
-    assert usage.bytes["trash"] == 0
-    assert usage.bytes["database"] > usage.bytes["full_text"] > 0
+    assert (usage["conversations"], usage["turns"], usage["documents"], usage["bytes"]["vectors"]) == (0, 0, {}, 0)
+    assert usage["bytes"]["trash"] == 0
+    assert usage["bytes"]["database"] > usage["bytes"]["full_text"] > 0
