@@ -36,20 +36,22 @@ WITHOUT_PASSAGES = "The passages that were found did not fit into the request, s
 class SearchResult(Struct, frozen=True):
     """The result of a question's search.
 
-    ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``nearest`` are
-    the best sections if none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a
-    model for a query, with its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``:
-    neither the question nor the conversation tells what it is about. ``language`` is the question's, if no document is
-    in it. ``searched_documents`` is their number if nothing was found in some of them. ``documents`` are the names of
-    the newest of ``document_count``, if the question asks for these. If it needs all of something, ``computed`` is the
-    result from a table or a list, or ``sections`` are all of its documents': document, start and end of each, in order.
-    Then ``reading`` are the model's requests for it, with their answers; ``notes`` what it wrote about the sources by
+    ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``guide`` are
+    the numbers of sources that are the guide's pages, no document of a person. ``nearest`` are the best sections if
+    none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a model for a query, with
+    its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``: neither the question nor the
+    conversation tells what it is about. ``language`` is the question's, if no document is in it. ``searched_documents``
+    is their number if nothing was found in some of them. ``documents`` are the names of the newest of
+    ``document_count``, if the question asks for these. If it needs all of something, ``computed`` is the result from a
+    table or a list, or ``sections`` are all of its documents': document, start and end of each, in order. Then
+    ``reading`` are the model's requests for it, with their answers; ``notes`` what it wrote about the sources by
     number, sent instead of their text; ``read_in_vain`` how many other sections it read.
     """
 
     sources: tuple[Source, ...] = ()
     search: dict[str, Any] | None = None
     query: SearchQuery = NO_QUERY
+    guide: frozenset[int] = frozenset()
     nearest: tuple[str, ...] = ()
     rewrite: dict[str, Any] | None = None
     search_notes: tuple[str, ...] = ()

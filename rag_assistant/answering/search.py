@@ -15,7 +15,7 @@ from rag_assistant.answering.quoting import (
 )
 from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.conversations.summary_lines import without_lead
+from rag_assistant.conversations.summary_lines import LEAD_GUIDE, without_lead
 from rag_assistant.conversations.window import Window
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import Part
@@ -28,6 +28,7 @@ from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
+from rag_assistant.retrieval.value_kinds import has_named_kind
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
 
@@ -105,6 +106,7 @@ def search_for(
         sources=number_sources(passages),
         search=how | {"found": len(passages), "support": support},
         query=query,
+        guide=frozenset(n for n, one in enumerate(passages, 1) if one.of_guide),
         nearest=tuple(nearest),
         rewrite=rewrite.record,
         search_notes=retriever.notes(library),
@@ -121,14 +123,15 @@ def search_for(
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Generator[Part]:
     """Yield an answer with quotes from a request's sources. Raises AnswerStopped."""
     result, count = draft.found, len(draft.sources)
-    is_computed = result.computed is not None and result.computed.n <= count
-    quotes = (
-        [result.computed]
-        if result.computed is not None and is_computed
-        else retriever.sources.quotes(result.query, draft.sources)
-    )
-    coverage = None if is_computed else result.coverage
-    pieces = quoted_answer(quotes, count, lead=lead, is_near=result.near, coverage=coverage)
+    computed = [one for one in (result.computed,) if one is not None and one.n <= count]
+    quotes = computed or retriever.sources.quotes(result.query, draft.sources)
+    coverage = None if computed else result.coverage
+    if quotes and not lead and result.guide.issuperset(one.n for one in quotes):
+        lead = LEAD_GUIDE
+    # The passages may have an insurer where what is quoted of them has none.
+    parts = [part for one in quotes for each in one.sentences for part in (each.heading, each.lead, each.text)]
+    is_near = result.near or not has_named_kind(result.query.text, parts)
+    pieces = quoted_answer(quotes, count, lead=lead, is_near=is_near, coverage=coverage)
     for piece in pieces:
         call.refuse_stopped()
         yield piece

@@ -123,6 +123,7 @@ def _lead(turns: Sequence[int]) -> str:
 EXTRACT = "extract"
 # The introduction of an answer of quotes, or what is said instead.
 LEAD = "No language model is connected, so here is what your documents say:"
+LEAD_GUIDE = "No language model is connected, so here is what the guide says:"
 LEAD_WANTED = "Here is what your documents say:"
 LEAD_NEAR = "The search found no passage that clearly answers this. The nearest is:"
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
@@ -165,7 +166,7 @@ class Sentence(Struct, frozen=True):
 
 def without_lead(answer: str) -> str:
     """Return the answer without the introduction of quotes, which says nothing about the conversation."""
-    for lead in (LEAD, LEAD_WANTED, LEAD_NEAR, LEAD_NEAR_BEFORE_1_1, LEAD_INSTEAD):
+    for lead in (LEAD, LEAD_GUIDE, LEAD_WANTED, LEAD_NEAR, LEAD_NEAR_BEFORE_1_1, LEAD_INSTEAD):
         answer = answer.removeprefix(lead)
     return answer.lstrip()
 

@@ -21,9 +21,7 @@ def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight:
         chunk_id: vector_weight * (0.0 if cosine < 0 else min(cosine, 1.0)) for chunk_id, cosine in vector_hits
     }
     total = dict.fromkeys(by_keyword, min(by_vector.values())) | by_vector
-    for chunk_id, share in by_keyword.items():
-        total[chunk_id] += (1 - vector_weight) * share
-    return _best_first(total)
+    return _best_first({one: own + (1 - vector_weight) * by_keyword.get(one, 0.0) for one, own in total.items()})
 
 
 def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:

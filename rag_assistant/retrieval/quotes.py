@@ -21,7 +21,7 @@ from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, is_in_code, sentences_of
-from rag_assistant.retrieval.table_answers import answer_from, is_computed, unexplained
+from rag_assistant.retrieval.table_answers import answer_from, asks_for_rows, is_computed, unexplained
 from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
@@ -194,9 +194,12 @@ def tables_in(sources: Sequence[Source], texts: Mapping[int, str]) -> Iterator[S
 def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
     """Return the answer from the first table or list in the sources that fully matches a question.
 
-    It says if one of another document does, too.
+    It says if one of another document does, too. A question that asks for no rows ("When is the party?") is one for the
+    best source, if that has the table.
     """
     most = MAX_ROWS if is_computed(query.text) else MAX_ROWS_LISTED
+    if not query.before and not asks_for_rows(query.text):
+        sources = sources[:1]
     tried = (
         (one, answer_from(query.text, one.text, one.table, one.document, query.before))
         for one in tables_in(sources, texts)

@@ -36,6 +36,7 @@ from rag_assistant.retrieval.source_reader import MIN_KNOWN_PIECES, SourceReader
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
+from rag_assistant.retrieval.value_kinds import has_named_kind
 from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class Retriever:
     def nearest_headings(self, query: SearchQuery, scope: Scope | LibraryState = EVERYTHING) -> list[str]:
         """Return the documents and sections nearest to a question."""
         passages, _ = self._candidates(query, MAX_HEADINGS, self.library(scope))
-        return sections_of(passages)[:MAX_HEADINGS]
+        return sections_of(one for one in passages if not one.of_guide)[:MAX_HEADINGS]
 
     def _candidates(self, query: SearchQuery, limit: int, library: LibraryState) -> tuple[list[Passage], float | None]:
         """Return the hits of both methods, best first, and the best cosine; ``None`` if vectors say nothing."""
@@ -191,7 +192,8 @@ class Retriever:
         if support == "nothing_found" and _knows(vectors, query.text) and _across_languages(query.text, passages):
             support = support_with(SHARE_ACROSS_LANGUAGES)
         # In a language it hardly knows, a model only recognises what is unrelated.
-        return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
+        is_known = _knows(vectors, query.text) or not has_named_kind(query.text, [one.text for one in passages])
+        return support if support == "nothing_found" or is_known else "found"
 
     def foreign_language(self, question: str, scope: Scope | LibraryState = EVERYTHING) -> str:
         """Return the language of a question, ``""`` if documents may be in it, or the embedding model knows it."""

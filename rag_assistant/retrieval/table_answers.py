@@ -72,6 +72,12 @@ def is_computed(question: str) -> bool:
     return any(ASKS[name].search(question) for name in (*COMPUTED, "how much"))
 
 
+def asks_for_rows(question: str) -> bool:
+    """Return whether a question asks for rows, or for a figure of them: all, some, or each."""
+    some = (*COMPUTED, "per", "all")
+    return any(ASKS[name].search(question) for name in some) or ASKS_FOR_ROWS.match(question) is not None
+
+
 def asks_for_everything(question: str) -> bool:
     """Return whether a question asks for all of a document, whatever that contains."""
     return ASKS_FOR_ALL.search(question) is not None

@@ -14,6 +14,9 @@ BY_QUESTION_WORD, BY_NAME = (
     [(re.compile(asks, re.IGNORECASE), re.compile(value, re.IGNORECASE)) for asks, value in _DATA[key]]
     for key in ("by_question_word", "by_name")
 )
+# A code is a few letters and then figures.
+CODE = re.compile(r"\b[A-Za-z]{1,3}-?\d{2,}\b")
+HYPHENS = str.maketrans("", "", "-\u2011 ")
 
 
 def asked_kind(question: str) -> re.Pattern[str] | None:
@@ -28,6 +31,8 @@ def has_value(kind: re.Pattern[str], text: str, question: str) -> bool:
 
 
 def has_named_kind(question: str, texts: Sequence[str]) -> bool:
-    """Return whether some texts have what a question asks for by its name, such as a telephone number."""
+    """Return whether some texts have what a question asks for by its name: a telephone number, or the code E-04."""
     values = [value for asks, value in BY_NAME if asks.search(question)]
-    return all(any(map(value.search, texts)) for value in values)
+    letters = "".join(texts).lower().translate(HYPHENS)
+    has_codes = all(one.lower().translate(HYPHENS) in letters for one in CODE.findall(question))
+    return has_codes and all(any(map(value.search, texts)) for value in values)

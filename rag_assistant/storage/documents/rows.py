@@ -271,9 +271,9 @@ class DocumentLists(Store):
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, newest first, and the total number.
 
-        ASCII case is ignored. Newer versions that aren't ready yet are left out.
+        ASCII case is ignored. The guide and newer versions that aren't ready yet are left out.
         """
-        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
+        conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None), OF_A_PERSON]
         if name_contains:
             conditions.append(documents.c.name.icontains(name_contains, autoescape=True))
         with self._database.read() as connection:

@@ -9,15 +9,22 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from bench.questions import QUESTIONS
-from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_TO_QUOTE, UNCLEAR
+from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_SAID, NOTHING_TO_QUOTE, UNCLEAR
 from rag_assistant.conversations.compaction import EXTRACTED
-from rag_assistant.conversations.summary_lines import LEAD, LEAD_INSTEAD, NOTHING_FOUND, NOTHING_IN_SCOPE
+from rag_assistant.conversations.summary_lines import (
+    LEAD,
+    LEAD_GUIDE,
+    LEAD_INSTEAD,
+    LEAD_NEAR,
+    NOTHING_FOUND,
+    NOTHING_IN_SCOPE,
+)
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from tests.cli.shell import Shell
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, events_of, served_before, upload
+from tests.web.conftest import PAGE, ask, environment_in, events_of, served_before, until, upload
 
 NOTE = """# The lighthouse
 
@@ -176,6 +183,56 @@ def test_documents_are_listed_to_who_asks_for_them(client: FlaskClient, question
         "You have 2 documents:\n\n- boats.md\n- lighthouse.md",
         "not_searched",
     )
+
+
+def test_the_guide_is_not_among_the_documents_that_answers_speak_of(
+    client: FlaskClient, services: Services, tmp_path: Path
+) -> None:
+    services.guide = tmp_path / "guide"
+    services.guide.mkdir()
+    (services.guide / "1-first-steps.md").write_text("# First steps\n\nThe Stop button ends an answer early.\n")
+    services.add_guide()
+    until(lambda: services.documents.page(5)[0].state == "ready")
+    assert ask(client, "Which documents do I have?")["answer"] == "You have one document:\n\n- lighthouse.md"
+    assert "1-first-steps" not in ask(client, "Which parliament votes about taxation?")["answer"]
+    of_guide = ask(client, "What does the Stop button do?")
+    assert [one["document"] for one in of_guide["sources"] if one["cited"]] == ["1-first-steps.md"]
+    assert of_guide["answer"].startswith(LEAD_GUIDE)
+    assert ask(client, "What does the lamp burn?")["answer"].startswith(LEAD)
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        (
+            "Im Winter räumt die Firma Schneeblitz den Weg, Telefon 0341 555 0199.",
+            "Wie ist die Faxnummer von Schneeblitz?",
+        ),
+        ("If error E04 appears on the boiler, the pump is blocked.", "What does error E09 of the boiler mean?"),
+        ("# Flat\n\nThe landlord of the flat is Ruth Feldmann, Elm Road 9.", "Who is the landlord's insurer?"),
+    ],
+)
+def test_a_quote_without_the_kind_of_thing_that_is_asked_for_is_no_clear_answer(
+    client: FlaskClient, text: str, question: str
+) -> None:
+    upload(client, text, "notes.md")
+    upload(client, "Item,EUR\nInsurance,640\nFax,20\nE-09,3\n", "costs.csv")
+    assert ask(client, question)["answer"].startswith((LEAD_NEAR, NOTHING_FOUND))
+
+
+def test_a_row_that_shares_a_word_takes_no_question_from_the_sentence_that_answers(client: FlaskClient) -> None:
+    upload(client, "# Minutes\n\nThe summer party of the lighthouse is on 4 July 2026.", "minutes.md")
+    upload(client, "Item,Planned (EUR),Who\nSummer party,900,Gus\nHall rent,3600,Cleo\n", "budget.csv")
+    answer = ask(client, "When is the summer party?")["answer"]
+    assert "4 July 2026" in answer
+    assert "where Item is" not in answer
+    assert (
+        "1 of 2 rows, where Item is Summer party." in ask(client, "What is the budget of the summer party?")["answer"]
+    )
+
+
+def test_what_was_asked_before_is_told_without_a_search(client: FlaskClient) -> None:
+    assert ask(client, "What did I ask before?")["answer"] == NOTHING_SAID
 
 
 def test_what_was_discussed_is_told_without_a_search(client: FlaskClient) -> None:
