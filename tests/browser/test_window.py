@@ -169,3 +169,26 @@ def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     expect(page.locator(".horizon .sentence")).to_have_text("5 of 6 earlier turns (1 over the turn limit)")
     assert above(page, ".horizon", "#turn-2")
     expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
+
+
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000")
+def test_the_bar_of_tokens_comes_only_near_the_limit_and_has_its_legend(page: Page) -> None:
+    ask_many(page, 1)
+    bar = page.locator("#gauge .tokens-bar")
+    expect(page.locator("#gauge .words")).to_contain_text("of 2,000")
+    expect(bar).to_be_hidden()
+    page.get_by_label("Your question").fill("word " * 1200)
+    expect(bar).to_be_visible()
+    page.locator("#gauge button").focus()
+    legend = page.locator("#gauge-figures tr:visible")
+    expect(legend.filter(has_text="question")).to_have_count(1)
+    expect(legend.filter(has_text="instructions").locator(".swatch")).to_be_visible()
+    page.get_by_label("Your question").fill("")
+    expect(bar).to_be_hidden()
+
+
+@pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
+def test_without_a_model_there_is_no_memory_to_set(page: Page) -> None:
+    ask_many(page, 1)
+    expect(page.locator("#window-slot > *")).to_have_count(0)
+    expect(page.locator("#gauge > *")).to_have_count(0)
