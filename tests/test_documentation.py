@@ -157,6 +157,30 @@ def test_the_readme_is_read_in_minutes() -> None:
     assert len(README.read_text().split()) <= MAX_README_WORDS
 
 
+# The templates of the pages that the docs lead to.
+LED_TO = {
+    "Account": "account.html",
+    "Documents": "_documents.html",
+    "People": "people.html",
+    "Settings": "_settings*.html",
+}
+
+
+def test_where_the_docs_lead_on_a_page_there_is_such_a_thing() -> None:
+    ways = [
+        (page.name, *match.groups())
+        for page in PAGES
+        if page.name != "clients.md"  # It has the pages of others.
+        for match in re.finditer(
+            rf"\b({'|'.join(LED_TO)}), ([A-Z][a-z]+(?: [a-z]+)*)(?=\*\*| \||, (?:[A-Z]|then ))", page.read_text()
+        )
+    ]
+    assert len(ways) >= 8
+    shown = {name: "".join(path.read_text() for path in (PROJECT / "templates").glob(LED_TO[name])) for name in LED_TO}
+    missing = [way for way in ways if f'_("{way[2]}")' not in shown[way[1]]]
+    assert missing == []
+
+
 def test_the_docs_stay_short() -> None:
     words = [word for page in DOCS.rglob("*.md") for word in page.read_text().split() if re.search(r"\w", word)]
     assert len(words) <= MAX_DOCS_WORDS, "Shorten something else in docs/ by as many words as you add."
