@@ -43,6 +43,8 @@ DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") 
 WORDS = {name: frozenset(words.split()) for name, words in DATA["words"].items()}
 # Words that join others; they name no column and no value by themselves.
 JOINING = WORDS["joining"].union(STOP_WORDS, COMMON_WORDS_OF["german"])
+# "En stock" is named by "stock" alone.
+NAMING_NOTHING = JOINING.union(*(COMMON_WORDS_OF[language] for language in ("french", "spanish", "arabic")))
 # A column's name has the one, a question the other.
 UNITS = {word: words.split()[0] for words in DATA["units"] for word in words.split()}
 # Cells that say that there is nothing.
@@ -128,7 +130,7 @@ def columns_of(text: str, table: Table, language: str) -> tuple[Column, ...]:
 def _column(name: str, cells: tuple[str, ...], language: str) -> Column:
     plain, _, unit = name.partition("(")
     units = {*forms_of(unit, language), *((WORDS["currencies"] | {"%"}) & set(forms_of(" ".join(cells[:3]), language)))}
-    words = forms_of(plain, language, JOINING) or forms_of(name, language, JOINING)
+    words = forms_of(plain, language, NAMING_NOTHING) or forms_of(name, language, JOINING)
     return Column(name, frozenset(words), frozenset(units), cells, _kind(name, cells), language)
 
 
