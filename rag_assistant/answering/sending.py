@@ -20,7 +20,7 @@ from rag_assistant.llm.reader import PromptProgress
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, text_in
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
-from rag_assistant.retrieval.claims import strange_figures
+from rag_assistant.retrieval.claims import CITATION, strange_figures
 
 if TYPE_CHECKING:
     from rag_assistant.answering.live import LiveTurn
@@ -38,6 +38,7 @@ NO_ENDING = "The model server did not mark this answer as complete. If it breaks
 READING_PROMPT = "The model has read {n} of {n1} tokens."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
+UNCITED = "The model cited none of the passages, so compare its answer with the quotes."
 REPEATED = "The model repeated itself without end, so its answer was ended."
 # An answer is ended if so much of its end is something of up to that length, again and again; how often that is seen.
 REPEATED_CHARS, MAX_PERIOD_CHARS, LOOK_EVERY_CHARS = 16_000, 400, 500
@@ -175,5 +176,7 @@ def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelReq
         live.note(ending)
     if live.turn.sources and live.turn.model != QUOTES:
         figures = strange_figures(text[:MAX_COMPARED_CHARS], "\n".join(map(text_in, request.messages)))
+        if MODEL_LEAD in live.text() and not CITATION.search(text):
+            live.note(UNCITED)
         if figures:
             live.note(STRANGE_FIGURES.format(parts=", ".join(figures[:MAX_FIGURES_NAMED])))

@@ -200,14 +200,17 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
 def check_sources(turn: Turn, answer: str, is_over: Callable[[], bool]) -> tuple[Source, ...]:
     """Return a turn's sources with what the check finds until ``is_over``. Quotes are always supported."""
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
-    quotes = answer.removesuffix(without_quotes(answer))
+    own = without_quotes(answer)
+    quotes = answer.removesuffix(own)
     quoted = {n: len(sentences_citing(quotes, n)) for n in passages}
     checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages, is_over)
     return tuple(
         replace(
             source,
             doubts=[asdict(one) for one in checked[source.n].doubts if one.nth > quoted[source.n]] if checked else (),
-            offered=list(checked[source.n].offered) if checked else (),
+            offered=[one for one in dict.fromkeys(checked[source.n].offered) if not quotes or one in own]
+            if checked
+            else (),
         )
         for source in turn.sources
     )

@@ -3,6 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.sending import UNCITED
 from rag_assistant.conversations.summary_lines import LEAD_WANTED, MODEL_LEAD
 from rag_assistant.llm.endpoint import Endpoint
 from tests.testkit.stub_model import Reply, StubModel
@@ -115,6 +116,26 @@ def test_only_the_models_own_sentences_are_doubted(client: FlaskClient, stub: St
     source = ask(client, GEESE)["sources"][0]
     assert [doubt["problem"] for doubt in source["doubts"]] == ["number"]
     assert [doubt["nth"] for doubt in source["doubts"]] == [2]
+
+
+@pytest.mark.usefixtures("library")
+def test_only_the_models_own_sentences_are_offered_a_citation(client: FlaskClient, stub: StubModel) -> None:
+    question, said = (
+        "Which bird is fed on the shore, and how often?",
+        "A heron is fed on the northern shore every evening by a boy.",
+    )
+    upload(client, f"# Birds\n\nWhich bird is fed? That is told here. {said} He has a bucket.", "heron.md")
+    stub.default = Reply("I cannot say.")
+    assert [source["offered"] for source in ask(client, question)["sources"] if source["offered"]] == []
+    stub.default = Reply(said)
+    assert [source["offered"] for source in ask(client, question)["sources"] if source["offered"]] == [[said]]
+
+
+@pytest.mark.usefixtures("library")
+def test_an_answer_that_cites_nothing_is_to_be_compared_with_the_quotes(client: FlaskClient, stub: StubModel) -> None:
+    assert UNCITED in ask(client, GEESE)["notes"]
+    stub.default = Reply("It feeds seventeen geese [1].")
+    assert UNCITED not in ask(client, GEESE)["notes"]
 
 
 @pytest.mark.usefixtures("library")
