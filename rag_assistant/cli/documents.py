@@ -14,12 +14,14 @@ import click
 
 from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
-from rag_assistant.records.errors import AssistantError, DocumentNotFound, SettingsError
+from rag_assistant.extraction.formats.kinds import is_archive
+from rag_assistant.records.errors import AssistantError, DocumentNotFound, InvalidRequest, SettingsError
 from rag_assistant.records.validation import storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
+    from rag_assistant.documents.intake import SourceFile
     from rag_assistant.services import Services
 
 # A document as the API lists it.
@@ -133,24 +135,35 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
         named = storable(str(path))
         try:
             file = file_at(path, paths)
-            if intake is not None:
+            if intake is not None and not is_archive(file.name):
                 record, outcome = intake.take_in(file, is_file, tags)
-                document = data_of(view_of(DocumentAnswer, record))
+                documents = [data_of(view_of(DocumentAnswer, record)) | {"outcome": outcome}]
             else:
-                with file.open() as content:
-                    document = api.upload("/api/documents", file.name, content, {"tags": ",".join(tags)})
-                outcome = "new" if document["new"] else "known"
+                documents, refused = _upload(api, file, tags)
+                rejected += sum(reject(f"{named}: {name}", InvalidRequest(reason)) for name, reason in refused)
         except (AssistantError, ApiError, OSError) as error:
             rejected += reject(named, error)
             continue
-        counts[outcome] += 1
-        if outcome != "unchanged":
-            same = " (same content)" if outcome == "known" else ""
-            click.echo(f"{named}: {outcome}, document {document['document_id']}{same}")
-        added.append(document)
+        for document in documents:
+            outcome = document["outcome"]
+            counts[outcome] += 1
+            if outcome != "unchanged":
+                same = " (same content)" if outcome == "known" else ""
+                click.echo(f"{named}: {outcome}, document {document['document_id']}{same}")
+        added += documents
     summary = [f"{count} {outcome}" for outcome, count in counts.items() if count]
     click.echo(", ".join([*summary, f"{rejected} rejected"] if rejected else summary) or "No files found.")
     return added, rejected
+
+
+def _upload(api: Api, file: SourceFile, tags: Sequence[str]) -> tuple[list[DocumentData], list[tuple[str, str]]]:
+    """Upload a file, or the files in an archive; return their documents, and the refused ones with the reason."""
+    path = "/api/documents/archive" if is_archive(file.name) else "/api/documents"
+    with file.open() as content:
+        answer = api.upload(path, file.name, content, {"tags": ",".join(tags)})
+    documents = answer.get("documents", [answer])
+    refused = [(one["name"], one["reason"]) for one in answer.get("refused", ())]
+    return [one | {"outcome": "new" if one["new"] else "known"} for one in documents], refused
 
 
 def reject(name: str, error: Exception) -> int:

@@ -22,7 +22,8 @@ from msgspec.structs import replace
 
 from rag_assistant.documents import embedding
 from rag_assistant.documents.reading import DocumentReader, Following
-from rag_assistant.documents.uploads import Uploads
+from rag_assistant.documents.uploads import Uploads, tags_in_archive
+from rag_assistant.extraction.archives import unpacked
 from rag_assistant.records import Document, errors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
@@ -118,6 +119,28 @@ class Library:
         if document.state == "queued":
             self._queue(document.id)
         return document, new
+
+    def accept_archive(
+        self, file: IO[bytes], name: str, *, tags: Sequence[str] = (), library_id: int | None = None
+    ) -> tuple[list[tuple[Document, bool]], list[tuple[str, str]]]:
+        """Store and queue each file in a ZIP archive; return what ``accept`` returns, and refused ones with the reason.
+
+        The archive's name and the file's folder in it become tags. Raises UnsupportedDocument if none can be unpacked,
+        and what ``accept`` raises about the library.
+        """
+        settings, folder = self._settings(), self._uploads.store.incoming
+        folder.mkdir(parents=True, exist_ok=True)
+        accepted, refused = [], []
+        for member, content in unpacked(file, settings.max_upload_mb, settings.extraction_timeout_seconds, folder):
+            path = member.path or name
+            try:
+                if member.refused:
+                    raise errors.UnsupportedDocument(member.refused)
+                own = [*tags, *tags_in_archive(name, member.path)]
+                accepted.append(self.accept(content, path, tags=own, library_id=library_id))
+            except (errors.UnsupportedDocument, errors.BodyTooLarge, errors.InvalidRequest) as error:
+                refused.append((path, str(error)))
+        return accepted, refused
 
     def trash(self, document_id: int) -> None:
         """Move a document to the trash, where it is deleted after ``trash_days``. Raises DocumentNotFound."""

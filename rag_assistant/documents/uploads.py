@@ -16,7 +16,7 @@ from rag_assistant.records import NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
 
-MAX_NAME_CHARS = 255
+MAX_NAME_CHARS, MAX_TAG_CHARS = 255, 64
 STRAY_AFTER_SECONDS = 3600.0
 
 
@@ -70,6 +70,13 @@ def clean_name(name: str) -> str:
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
     seen = "".join(character for character in last if character.isprintable()).strip()
     return seen[:MAX_NAME_CHARS] or "unnamed"
+
+
+def tags_in_archive(archive: str, path: str) -> list[str]:
+    """Return an archive's name, and the folder of a file in it, as tags; none without a path."""
+    folders = path.split("/")[:-1]
+    names = [clean_name(archive).rsplit(".", 1)[0], "/".join(map(clean_name, folders))] if path else []
+    return [tag for name in names if (tag := name.replace(",", " ")[:MAX_TAG_CHARS].strip())]
 
 
 def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:

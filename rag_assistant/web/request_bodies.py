@@ -7,7 +7,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from rag_assistant.conversations.bill import Wishes
 from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
-from rag_assistant.documents.uploads import MAX_NAME_CHARS
+from rag_assistant.documents.uploads import MAX_NAME_CHARS, MAX_TAG_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import (
     EVERYTHING,
@@ -37,7 +37,6 @@ LIBRARY_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} library ids, or null for all d
 MAX_TAGS = 50
 MAX_KEPT, MAX_HINT_CHARS = 1000, 500
 MAX_URL = 2000
-MAX_TAG_CHARS = 64
 ROLES = ("user", "assistant")
 TAGS = f"a list of up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters without commas"
 

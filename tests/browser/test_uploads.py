@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, FilePayload, Locator, Page, Route, expect
 
+from tests.extraction.archives import archive
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -85,6 +86,22 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     for name in ("a.txt", "b.txt", "c.txt"):
         expect(page.locator("#library").get_by_role("link", name=name, exact=True)).to_be_visible()
     expect(page.locator("#library")).not_to_contain_text("hidden")
+
+
+@pytest.mark.own_window
+def test_the_files_in_an_archive_take_its_place_in_the_list(page: Page) -> None:
+    content = archive({"sea/gulls.txt": "Gulls nest.", "swans.txt": "Swans fly.", "film.mkv": b"\x1aE\xdf\xa3\0\0"})
+    page.goto("/documents")
+    page.locator(".add > summary").click()
+    choose(page, a_file("birds.zip", content), a_file("geese.txt", "Geese graze."))
+    uploads = page.get_by_role("region", name="Uploads")
+    expect(uploads.get_by_role("status")).to_have_text("3 files added, 1 failed")
+    uploads.get_by_text("3 files added, 1 failed").click()
+    expect(uploads.get_by_role("listitem")).to_have_count(1)
+    expect(item(page, "film.mkv").locator(".reason")).to_contain_text('"film.mkv" is audio or video')
+    expect(item(page, "film.mkv").get_by_role("button")).to_have_count(0)
+    row = page.locator("#library tr", has=page.get_by_role("link", name="gulls.txt", exact=True))
+    expect(row.locator(".tag")).to_have_text(["birds", "sea"])
 
 
 @pytest.mark.long

@@ -18,6 +18,7 @@ from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from rag_assistant.services import open_services
 from rag_assistant.storage.tables import embeddings
 from tests.cli.shell import Shell, queue
+from tests.extraction.archives import archive
 from tests.testkit.stub_model import Reply, StubModel
 
 
@@ -134,6 +135,17 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, t
     assert "This PDF is damaged" in result.stderr
     states = {line.split()[-1]: line.split()[1] for line in shell("documents", "list").stdout.splitlines()}
     assert states["good.txt"] == "ready"
+
+
+def test_the_files_in_an_archive_are_added_and_refused_ones_named(shell: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "birds.zip"
+    path.write_bytes(archive({"sea/gulls.txt": "Gulls nest on cliffs.", "film.mkv": b"\x1aE\xdf\xa3\0\0"}))
+    added = shell("documents", "add", str(path), "--tag", "2024")
+    assert added.exit_code == 1
+    assert f"{path}: new, document 1\n1 new, 1 rejected" in added.stdout
+    assert f'{path}: film.mkv: "film.mkv" is audio or video' in added.stderr
+    assert "gulls.txt  [2024, birds, sea]" in shell("documents", "list").stdout
+    assert "1 known, 1 rejected" in shell("documents", "add", str(path)).stdout
 
 
 def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: Path) -> None:

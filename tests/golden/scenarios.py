@@ -263,6 +263,7 @@ def documents(player: Player) -> None:
     player.play("DELETE", path)
     player.play("GET", path)
     player.play("POST", "/api/documents", {})
+    player.play("POST", "/api/documents/archive", {})
     player.play("POST", "/api/documents/2/retry", {})
     player.play("GET", "/api/documents/sources")
     player.play("GET", "/api/use")

@@ -95,6 +95,11 @@ def media_type_of(content: bytes, name: str) -> str:
     return _kind_of_text(head, name)
 
 
+def is_archive(name: str) -> bool:
+    """Return whether a file is to be unpacked, by its name: many documents are ZIP archives, too."""
+    return name.lower().endswith(".zip")
+
+
 def wide_encoding(head: bytes) -> str | None:
     """Return the encoding of text with two or four bytes a character, ``None`` if it isn't one."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):

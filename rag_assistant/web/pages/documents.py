@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from rag_assistant.documents.embedding import unfamiliar_documents
 from rag_assistant.documents.page_images import DRAWN
-from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
+from rag_assistant.documents.uploads import MAX_NAME_CHARS, MAX_TAG_CHARS, clean_name
+from rag_assistant.extraction.formats.kinds import is_archive
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
@@ -32,7 +33,7 @@ from rag_assistant.web.pages.document_status import (
 )
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
+from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, whole_number
 from rag_assistant.web.routing import DOCUMENTS, READ, services
 
@@ -72,15 +73,22 @@ def add_documents() -> Response:
     if fields.replaces and len(files) > 1:
         raise InvalidRequest(f"There are {len(files)} files; a newer version must be a single file.")
     refused: list[Refused] = []
+    sent = len(files)
     for file, name in files:
         try:
-            services().library.accept(file, name, **fields.model_dump())
+            if is_archive(name) and not fields.replaces:
+                given = fields.model_dump(include={"tags", "library_id"})
+                added, not_added = services().library.accept_archive(file, name, **given)
+                refused += not_added
+                sent += len(added) + len(not_added) - 1
+            else:
+                services().library.accept(file, name, **fields.model_dump())
         except (UnsupportedDocument, BodyTooLarge, InvalidRequest) as error:
             if len(files) == 1:
                 raise
             refused.append((clean_name(name), str(error)))
     if refused:
-        return make_response(_drawn(_library(), refused, len(files)), 422)
+        return make_response(_drawn(_library(), refused, sent), 422)
     return to_page("document_pages.documents")
 
 

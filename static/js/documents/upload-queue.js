@@ -84,11 +84,14 @@ function upload(item) {
       draw();
       resolve();
     });
-    request.open("POST", address("/api/documents"));
+    request.open("POST", address(isArchive(item) ? "/api/documents/archive" : "/api/documents"));
     request.send(form);
     draw();
   });
 }
+
+/** Tell whether a file is to be unpacked. */
+const isArchive = ({ file, fields }) => /\.zip$/i.test(file.name) && !fields.replaces;
 
 function accepted(item, request) {
   let data = null;
@@ -103,12 +106,26 @@ function accepted(item, request) {
     settle(item, "failed", data?.error?.message ?? t("The server answered with status {status}.", { status: request.status }));
     return;
   }
+  if (data.documents) replaceByFiles(item, data);
+  else added(item, data);
+  redrawList();
+  poll();
+}
+
+function added(item, data) {
   // A file that failed and is sent again is known, but was never added.
   item.isDuplicate = !data.new && item.id !== data.document_id;
   item.id = data.document_id;
   updateState(item, data);
-  redrawList();
-  poll();
+}
+
+/** Show the files in an archive in its place. */
+function replaceByFiles(archive, { documents, refused }) {
+  const { file, fields } = archive;
+  const files = documents.map((data) => ({ file, fields, name: data.name, data }));
+  for (const item of files) added(item, item.data);
+  const failed = refused.map(({ name, reason }) => ({ file, fields, name, state: "failed", reason, refused: true }));
+  items.splice(items.indexOf(archive), 1, ...files, ...failed);
 }
 
 function settle(item, state, reason = null) {

@@ -1,0 +1,184 @@
+"""Unpack a ZIP archive in a sandboxed process: within limits, and without using a name in it as a path.
+
+Run as a program, with MAX_FILE_MB MEMORY_MB SECONDS, this module is that process: its input is the archive. For each
+file in it, it prints a line of JSON, followed by the content.
+"""
+
+import io
+import stat
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from msgspec import Struct
+from msgspec.json import decode, encode
+
+from rag_assistant.extraction.formats.packages import BROKEN
+from rag_assistant.extraction.sandbox import confine, limit
+from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
+from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
+from rag_assistant.runtime.parent import end_with_parent
+
+MAX_FILES, MAX_FOLDERS, MAX_MB = 1_000, 20, 1_000
+# Text shrinks to a tenth, what is made to fill disks to a thousandth.
+MAX_RATIO, ANY_RATIO_BYTES = 200, 10_000_000
+MAX_MEMORY_MB, MAX_OUTPUT_BYTES = 2048, 1_100_000_000
+ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
+# ZIP archives that are documents: OOXML, OpenDocument, EPUB, and Apple's.
+DOCUMENT_PARTS = {"_rels/.rels", "mimetype", "META-INF/container.xml", "Index/Document.iwa"}
+# Names that aren't flagged as UTF-8 are in the encoding of the machine on which the archive was made.
+UTF8_FLAG = 0x800
+NAME_ENCODINGS = ("cp437", "cp850", "cp866", "cp932", "gb18030", "cp949")
+
+_unpacking = threading.Lock()
+
+
+class Member(Struct, frozen=True):
+    """A file in an archive, with its path in it, and its size or why it is refused. Without a path: the archive."""
+
+    path: str
+    size: int = 0
+    refused: str | None = None
+
+
+def unpacked(
+    file: IO[bytes], max_file_mb: int, timeout_seconds: float, folder: Path
+) -> Iterator[tuple[Member, IO[bytes]]]:
+    """Yield the files in an archive, each with its content; a copy of all is in ``folder`` meanwhile.
+
+    An archive that is a document is its only file. Raises UnsupportedDocument if none can be unpacked.
+    """
+    limits = Limits(MAX_MEMORY_MB, timeout_seconds, MAX_OUTPUT_BYTES)
+    with TemporaryFile(dir=folder) as output:
+        try:
+            with _unpacking:  # For the sake of the disk, one at a time.
+                status = write_confined(__spec__.name, [str(max_file_mb)], limits, output, file=file)
+            raise_for_end(status, timeout_seconds)
+        except ExtractionFailed as error:
+            raise UnsupportedDocument(str(error)) from error
+        output.seek(0)
+        while line := output.readline():
+            member = decode(line, type=Member)
+            if member.refused and not member.path:
+                raise UnsupportedDocument(member.refused)
+            yield member, io.BytesIO(output.read(member.size))
+
+
+class Unpacking:
+    """Unpacks an archive, and those in it, within common limits."""
+
+    def __init__(self, max_file_mb: int, max_mb: int = MAX_MB) -> None:
+        self._max_file_mb = max_file_mb
+        self._bytes_left, self._files_left = max_mb * 1_000_000, MAX_FILES
+
+    def files(self, archive: zipfile.ZipFile, folder: str = "") -> Iterator[tuple[Member, bytes]]:
+        """Yield the files. Raises ExtractionFailed for none, too many, and a password on each."""
+        named = [(path, info) for path, info in _named(archive) if not _is_hidden(path)]
+        self._files_left -= len(named)
+        if not named:
+            raise ExtractionFailed("The archive contains no files.")
+        if self._files_left < 0:
+            raise ExtractionFailed(f"The archive contains more than {MAX_FILES} files. Split it.")
+        if all(info.flag_bits & 1 for _, info in named):
+            raise ExtractionFailed("The archive has a password. Unpack it and add its files.")
+        for name, info in named:
+            path = f"{folder}{name}"
+            try:
+                content = self._content(archive, info, path)
+                inner = _archive(io.BytesIO(content)) if content.startswith(ZIP_MARKS) else None
+                if inner is None:
+                    yield Member(path, len(content)), content
+                elif folder:
+                    raise ExtractionFailed("It is an archive in an archive in this one. Unpack it and add its files.")
+                else:
+                    yield from self.files(inner, f"{path}/")
+            except ExtractionFailed as error:
+                yield Member(path, refused=str(error)), b""
+
+    def _content(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> bytes:
+        """Return a file's content, which is at most of its declared size. Raises ExtractionFailed."""
+        max_mb = self._max_file_mb
+        for is_so, reason in (
+            (stat.S_ISLNK(info.external_attr >> 16), "It is a link."),
+            (info.flag_bits & 1, "It has a password. Unpack it and add its files."),
+            (path.count("/") > MAX_FOLDERS, f"It is in more than {MAX_FOLDERS} folders."),
+            (info.file_size > max_mb * 1_000_000, f"The file is larger than {max_mb} MB, which is the limit."),
+            (
+                info.file_size > max(ANY_RATIO_BYTES, MAX_RATIO * info.compress_size),
+                f"It is more than {MAX_RATIO} times as large once unpacked.",
+            ),
+            (info.file_size > self._bytes_left, f"Together, the files have more than {MAX_MB} MB. Split the archive."),
+        ):
+            if is_so:
+                raise ExtractionFailed(reason)
+        self._bytes_left -= info.file_size
+        try:
+            return archive.read(info)
+        except NotImplementedError as error:
+            raise ExtractionFailed("It is compressed by a method that cannot be read.") from error
+        except (*BROKEN, RuntimeError, MemoryError) as error:
+            raise ExtractionFailed("It is damaged and cannot be unpacked.") from error
+
+
+def _archive(file: IO[bytes]) -> zipfile.ZipFile | None:
+    """Return an opened archive, ``None`` for a document. Raises ExtractionFailed if it is damaged."""
+    try:
+        archive = zipfile.ZipFile(file)
+    except BROKEN as error:
+        raise ExtractionFailed("It is damaged, cut off or not a ZIP archive.") from error
+    return archive if DOCUMENT_PARTS.isdisjoint(archive.namelist()) else None
+
+
+def _named(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
+    """Return each file with its path, without drives and steps up."""
+    infos = [info for info in archive.infolist() if not info.is_dir()]
+    # zipfile decodes names that aren't flagged as UTF-8 as cp437, in which every byte is a character.
+    untold = {info: info.filename.encode("cp437") for info in infos if not info.flag_bits & UTF8_FLAG}
+    encoding = _encoding_of(b"\n".join(untold.values()))
+    named = []
+    for info in infos:
+        name = untold[info].decode(encoding, "replace") if info in untold else info.filename
+        parts = [part for part in name.replace("\\", "/").split("/") if part.strip(". ") and not part.endswith(":")]
+        named.append(("/".join(parts) or "unnamed", info))
+    return named
+
+
+def _encoding_of(names: bytes) -> str:
+    try:
+        names.decode()
+    except UnicodeDecodeError:
+        import chardet
+
+        return chardet.detect(names, include_encodings=NAME_ENCODINGS, compat_names=False)["encoding"] or "cp437"
+    return "utf-8"
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in path.split("/"))
+
+
+def main(max_file_mb: str, memory_mb: str, seconds: str) -> int:
+    """Unpack an archive under limits and print its files; return the exit status."""
+    limit(int(memory_mb), int(seconds))
+    confine()
+    file, out = sys.stdin.buffer, sys.stdout.buffer
+    try:
+        if archive := _archive(file):
+            for member, content in Unpacking(int(max_file_mb)).files(archive):
+                out.write(encode(member) + b"\n" + content)
+        else:
+            file.seek(0)
+            content = file.read()
+            out.write(encode(Member("", len(content))) + b"\n" + content)
+    except ExtractionFailed as error:
+        out.write(encode(Member("", refused=str(error))) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    sys.exit(main(*sys.argv[1:]))
