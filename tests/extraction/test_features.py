@@ -48,6 +48,11 @@ NOTE = (
 )
 ODF_COMMENT = "<office:annotation><text:p>why</text:p></office:annotation>"
 ODF_LINK = '<text:p><text:a xlink:href="http://example.org/" xmlns:xlink="x">geese</text:a></text:p>'
+ODF_LIST = "<text:list text:style-name='L'><text:list-item text:start-value='7'><text:p>geese</text:p></text:list-item></text:list>"
+LIST_STYLE = (
+    "<text:list-style xmlns:text='t' xmlns:style='s' style:name='L'>"
+    "<text:list-level-style-number text:level='1' style:num-format='1' style:num-suffix='.'/></text:list-style>"
+)
 COMMENTS = "<w:comments XMLNS><w:comment w:id='1' w:author='Mara'>" + paragraph("why") + "</w:comment></w:comments>"
 SLIDE_TABLE = pptx_table(
     pptx_cell("bird") + pptx_cell("number"),
@@ -193,10 +198,10 @@ CELLS: dict[str, dict[str, Cell]] = {
     "numbers of lists": {
         "DOCX": (READ, a_docx(paragraph("geese", "<w:numPr><w:ilvl w:val='0'/><w:numId w:val='1'/></w:numPr>"), numbering=NUMBERED),
                  "7. geese"),
-        "ODT": (NOT_READ, odt("<text:list text:style-name='L'><text:list-item text:start-value='7'><text:p>geese</text:p>"
-                              "</text:list-item></text:list>"), "7."),
+        "ODT": (READ, odt(ODF_LIST, LIST_STYLE), "7. geese"),
         "RTF": (READ, rtf("{\\listtext 7.\\tab}geese"), "7. geese"),
-        "PPTX": (NOT_READ, a_pptx(shape("geese", "body").replace("<a:p>", "<a:p><a:pPr><a:buAutoNum startAt='7'/></a:pPr>")), "7."),
+        "PPTX": (READ, a_pptx(shape("geese", "body").replace("<a:p>", "<a:p><a:pPr><a:buAutoNum startAt='7'/></a:pPr>")), "7. geese"),
+        "ODP": (READ, odp(f"<draw:page>{ODF_LIST}</draw:page>", LIST_STYLE), "7. geese"),
         "HTML": (READ, page_of("<ol start=7><li>geese</ol>"), "7. geese"),
         "EML": (READ, mail("<ol start=7><li>geese</ol>"), "7. geese"),
     },

@@ -117,3 +117,24 @@ def test_a_page_in_no_language_is_told(tmp_path: Path) -> None:
     extracted = read(tmp_path, bytes(pdf.output()))
     assert shifted[:20] in extracted.text
     assert extracted.warning == "The text of 1 of 3 pages is in no known language: its letters may be wrong."
+
+
+def a_pdf_with_a_layer(switched_off: str) -> bytes:
+    """Return a page with a line on a layer of its own, which may be off, and one that is on no layer."""
+    content = "BT /F 12 Tf 50 700 Td (Geese hiss) Tj ET /OC /L BDC BT /F 12 Tf 50 650 Td (Swans sing) Tj ET EMC"
+    objects = [
+        f"<</Type/Catalog/Pages 2 0 R/OCProperties<</OCGs[5 0 R]/D<</Order[5 0 R]/OFF[{switched_off}]>>>>>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Rotate 90/Contents 4 0 R"
+        "/Resources<</Font<</F 6 0 R>>/Properties<</L 5 0 R>>>>>>",
+        f"<</Length {len(content)}>>stream\n{content}\nendstream",
+        "<</Type/OCG/Name(Draft)>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    written = "".join(f"{n} 0 obj\n{one}\nendobj\n" for n, one in enumerate(objects, 1))
+    return f"%PDF-1.5\n{written}trailer<</Size 7/Root 1 0 R>>".encode()
+
+
+def test_text_on_a_layer_that_is_off_is_not_read(tmp_path: Path) -> None:
+    assert read(tmp_path, a_pdf_with_a_layer("5 0 R")).text.split("\n") == ["Geese hiss", "", ""]
+    assert "Swans sing" in read(tmp_path, a_pdf_with_a_layer("")).text

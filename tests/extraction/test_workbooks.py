@@ -8,6 +8,7 @@ from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.cell_formats import BUILT_IN, shown
 from rag_assistant.records.errors import ExtractionFailed
 from tests.extraction.archives import PREFIXES, an_opendocument, an_xlsx, relations
+from tests.extraction.features import xlsx
 from tests.extraction.reading import read
 from tests.testkit.shared_data import shared
 
@@ -225,3 +226,12 @@ def test_a_workbook_of_excel_97_shows_its_numbers_in_their_formats(tmp_path: Pat
     content = shared("documents/tika/testEXCEL-formats.xls").read_bytes()
     with pytest.raises(ExtractionFailed, match="damaged"):
         read(tmp_path, content[:2000] + b"\xff" * 4000 + content[6000:])
+
+
+def test_escaped_characters_of_a_cell_are_read_as_excel_shows_them(tmp_path: Path) -> None:
+    texts = [
+        '<c r="A2" t="inlineStr"><is><r><t>one_x000D_</t></r><r><t>two</t></r><rPh><t>no</t></rPh></is></c>',
+        '<c r="B2" t="str"><f>A1</f><v>a_x0009_b _x0041_ _xD800_</v></c>',
+        '<c r="C2" t="inlineStr"><is><t>_x005F_x000D_ some_xlsx_</t></is></c>',
+    ]
+    assert "| one two | a b A | _x000D_ some_xlsx_ |" in read(tmp_path, xlsx("".join(texts))).text

@@ -3,19 +3,24 @@
 from collections.abc import Collection, Iterator
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT
-from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
+from rag_assistant.extraction.formats.markup import Span, heading, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, Level, Lists, labelled
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 MAX_REPEATS = 100
+# How numbers are written; the list of numbered headings; and the attribute for a paragraph's number.
+NUMBERS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman", None: "none"}
+HEADINGS, LABEL = "outline-style", "label"
 SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-citation desc".split())
 
 
 def read_opendocument(package: Package, media_type: str) -> ExtractedText:
     """Return the text of an ODT or ODP as Markdown. Raises ExtractionFailed."""
     refuse_encrypted(package)
-    root = package.xml("content.xml")
+    root, styles = package.xml("content.xml"), package.optional("styles.xml")
+    _number(root, _lists_in(*(one for one in (styles, root) if one is not None)))
     if media_type == ODP:
         hidden = {
             attribute(style, "name")
@@ -25,7 +30,6 @@ def read_opendocument(package: Package, media_type: str) -> ExtractedText:
         return pages_of([_slide(slide, hidden) for slide in root.findall(".//{*}page")], ODP, markdown=True)
     body = root.find(".//{*}body")
     blocks = _blocks(root if body is None else body)
-    styles = package.optional("styles.xml")
     for element in styles.iter() if styles is not None else ():
         if local(element) in ("header", "footer"):
             blocks += _blocks(element)
@@ -37,6 +41,43 @@ def refuse_encrypted(package: Package) -> None:
     manifest = package.optional("META-INF/manifest.xml")
     if manifest is not None and manifest.find(".//{*}encryption-data") is not None:
         raise ExtractionFailed("This document has a password. Save it without one and add it again.")
+
+
+def _lists_in(*roots: Element) -> Lists:
+    """Return the list styles, by their names."""
+    lists = Lists()
+    for style in (one for root in roots for one in root.iter() if local(one) in ("list-style", HEADINGS)):
+        name = HEADINGS if local(style) == HEADINGS else attribute(style, "name") or ""
+        lists.kind_of[name], levels = name, lists.kinds.setdefault(name, {})
+        for one in style:
+            depth = number(attribute(one, "level"), 1)
+            shown = range(depth + 1 - min(number(attribute(one, "display-levels"), 1), depth), depth + 1)
+            way = attribute(one, "num-format") or None
+            numbers = ".".join(f"%{level}" for level in shown if way)
+            label = f"{attribute(one, 'num-prefix') or ''}{numbers}{attribute(one, 'num-suffix') or ''}"
+            start = min(number(attribute(one, "start-value"), 1), MAX_NUMBER)
+            written = "bullet" if local(one) == "list-level-style-bullet" else NUMBERS.get(way, "decimal")
+            levels[depth - 1] = Level(start, written, label)
+    return lists
+
+
+def _number(parent: Element, lists: Lists, name: str = "", depth: int = -1) -> None:
+    """Write the number of each list item and heading into its first paragraph."""
+    for element in parent:
+        inner, deep, kind = name, depth, local(element)
+        if kind == "list":
+            inner, deep = attribute(element, "style-name") or name, depth + 1
+            continues = attribute(element, "continue-numbering") == "true" or attribute(element, "continue-list")
+            if not deep and not continues:
+                lists.counts.pop(inner, None)
+        elif kind == "list-item" and depth >= 0:
+            if start := attribute(element, "start-value"):
+                lists.starts[name] = {depth: min(number(start, 1), MAX_NUMBER)}
+            if len(element) and local(element[0]) in ("p", "h"):
+                element[0].set(LABEL, lists.next_label(name, depth))
+        elif kind == "h" and depth < 0 and attribute(element, "is-list-header") != "true":
+            element.set(LABEL, lists.next_label(HEADINGS, number(attribute(element, "outline-level"), 1) - 1))
+        _number(element, lists, inner, deep)
 
 
 def _slide(slide: Element, hidden: Collection[str | None]) -> str:
@@ -61,10 +102,11 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
         if kind in ("p", "h"):
             beside: list[Element] = []
             text = _text(element, beside, top=True).strip()
+            label = element.get(LABEL, "")
             if kind == "h":
-                blocks.append(heading(number(attribute(element, "outline-level"), 1), text))
+                blocks.append(heading(number(attribute(element, "outline-level"), 1), text and f"{label} {text}"))
             else:
-                blocks.append(item(depth, text) if depth >= 0 else text)
+                blocks.append(labelled(depth, label, text) if depth >= 0 else text)
             blocks += [block for frame in beside for block in _blocks(frame)]
         elif kind == "list":
             blocks += _blocks(element, depth + 1)

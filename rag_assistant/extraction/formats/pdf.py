@@ -184,6 +184,7 @@ def _is_in(word: Word, box: Box) -> bool:
 # The library's character for a hyphen at a line end: the word continues on the next line.
 CUT_WORD = "\ufffe"
 MAX_ATTACHMENTS = 100
+LAYER = "OC\0"  # The mark of what is on a layer ("optional content").
 # Of so many letters of a page, more than this share has no name in its font.
 MAX_JUDGED, MAX_UNNAMED = 200, 0.3
 
@@ -264,6 +265,7 @@ def _page(pdf: Any, number: int) -> Page:
             files = map(pdfium.FPDFAnnot_GetFileAttachment, _annotations(page))
             attached = tuple(pypdfium2.PdfAttachment(file, pdf) for file in files if file)
             page = flattened_page(pdf, number)
+        _remove_hidden_layers(page)
         textpage = page.get_textpage()
         text = clean(ordered_text(page, textpage, fields) or textpage.get_text_range())
         text = text.replace(CUT_WORD + "\n", "").replace(CUT_WORD, "")
@@ -275,6 +277,33 @@ def _page(pdf: Any, number: int) -> Page:
     beside = [one for one in comments if one.partition(": ")[2] not in " ".join(text.split())]
     whole = joined(["" if is_scan else text, *beside]) if beside else "" if is_scan else text
     return Page(whole, attached, is_scan=is_scan, is_garbled=not is_scan and is_no_language(text))
+
+
+def _remove_hidden_layers(page: Any) -> None:
+    """Remove text on a layer that leaves no trace on an image of the page: the layer is switched off."""
+    texts = page.get_objects([pdfium.FPDF_PAGEOBJ_TEXT, pdfium.FPDF_PAGEOBJ_FORM], max_depth=1)
+    layered = [one for one in texts if _is_on_layer(one)]
+    if not layered:
+        return
+    bitmap = page.render(grayscale=True)
+    pixels, position = bytes(bitmap.buffer), bitmap.get_posconv(page)
+    for one in layered:
+        left, bottom, right, top = one.get_bounds()
+        ends = position.to_bitmap(left, bottom), position.to_bitmap(right, top)
+        (left, right), (top, bottom) = (sorted(max(0, one) for one in both) for both in zip(*ends, strict=True))
+        starts = (row * bitmap.stride for row in range(top, min(bottom + 1, bitmap.height)))
+        if len({*chain(*(pixels[start + left : start + min(right + 1, bitmap.width)] for start in starts))}) == 1:
+            page.remove_obj(one)
+
+
+def _is_on_layer(one: Any) -> bool:
+    name, length = (ctypes.c_ushort * len(LAYER))(), ctypes.c_ulong()
+    for number in range(pdfium.FPDFPageObj_CountMarks(one.raw)):
+        mark = pdfium.FPDFPageObj_GetMark(one.raw, number)
+        read = pdfium.FPDFPageObjMark_GetName(mark, name, ctypes.sizeof(name), length)
+        if read and bytes(name).decode("utf-16-le") == LAYER:
+            return True
+    return False
 
 
 def _has_unnamed_letters(textpage: Any) -> bool:

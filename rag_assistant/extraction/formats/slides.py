@@ -6,11 +6,13 @@ from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, labelled, written
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 TITLES = ("title", "ctrTitle")
 MAX_SPAN = 1_000
+NUMBERS = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
 FURNITURE = ("sldNum", "dt", "sldImg")
 Relations = dict[str, tuple[str, str]]
 
@@ -59,7 +61,7 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
     notes = next((target for kind, target in relations.values() if kind == "notesSlide"), None)
     if notes and (part := package.optional(notes)) is not None:
         bodies = (shape for shape in _shapes(part) if _placeholder(shape) == "body")
-        paragraphs = [text for shape in bodies for _, text in _paragraphs(shape)]
+        paragraphs = [_line(shape) for shape in bodies]
         blocks.append("Notes: " + " ".join(paragraphs) if any(paragraphs) else "")
     for kind, target in relations.values():
         if kind == "comments" and (part := package.optional(target)) is not None:
@@ -88,7 +90,7 @@ def _shape(package: Package, shape: Element, relations: Relations, placeholder: 
         return _frame(package, shape, relations)
     # Paragraphs in the body of a slide are list items.
     in_body = placeholder in ("body", "obj", "")
-    return [item(depth, text) if in_body else text for depth, text in _paragraphs(shape)]
+    return [labelled(depth, label, text) if in_body or label else text for depth, label, text in _paragraphs(shape)]
 
 
 def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
@@ -102,7 +104,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
             blocks += charts_of([part]) if part is not None else []
         elif kind == "relIds":
             part = package.optional(relations.get(attribute(element, "dm") or "", ("", ""))[1])
-            blocks += [item(0, text) for _, text in _paragraphs(part)] if part is not None else []
+            blocks += [item(0, text) for *_, text in _paragraphs(part)] if part is not None else []
     return blocks
 
 
@@ -125,11 +127,12 @@ def _placeholder(shape: Element) -> str | None:
 
 
 def _line(shape: Element) -> str:
-    return " ".join(text for _, text in _paragraphs(shape))
+    return " ".join(f"{label} {text}".strip() for _, label, text in _paragraphs(shape))
 
 
-def _paragraphs(shape: Element) -> Iterator[tuple[int, str]]:
-    """Yield depth and text of each paragraph that isn't empty."""
+def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
+    """Yield depth, number in its list and text of each paragraph that isn't empty."""
+    counts: dict[int, tuple[str, int]] = {}
     for paragraph in (element for element in shape.iter() if local(element) == "p"):
         texts = []
         for element in paragraph.iter():
@@ -139,4 +142,20 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str]]:
                 texts.append(" ")
         properties = paragraph.find("{*}pPr")
         if text := "".join(texts).strip():
-            yield number(properties.get("lvl")) if properties is not None else 0, text
+            depth = number(properties.get("lvl")) if properties is not None else 0
+            numbers = paragraph.find("{*}pPr/{*}buAutoNum")
+            yield depth, _label(counts, depth, numbers), text
+
+
+def _label(counts: dict[int, tuple[str, int]], depth: int, numbers: Element | None) -> str:
+    """Return a paragraph's number; it counts on from the one before in its list, below which others may be."""
+    kind = numbers.get("type", "arabicPeriod") if numbers is not None else ""
+    before, count = counts.get(depth, ("", 0))
+    for deep in [one for one in counts if one >= depth]:
+        del counts[deep]
+    if numbers is None:
+        return ""
+    count = count + 1 if before == kind else min(number(numbers.get("startAt"), 1), MAX_NUMBER)
+    counts[depth] = kind, count
+    label = written(count, NUMBERS.get(kind[:7], "decimal"))
+    return f"({label})" if "ParenBoth" in kind else f"{label})" if "ParenR" in kind else f"{label}."

@@ -12,7 +12,6 @@ from rag_assistant.extraction.formats.markup import (
     INNER_RULE,
     Span,
     heading,
-    item,
     joined,
     raised,
     spread,
@@ -20,7 +19,7 @@ from rag_assistant.extraction.formats.markup import (
     with_powers,
 )
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
-from rag_assistant.extraction.formats.word_lists import DEEPEST_LIST, ORDERED, Lists, lists_of
+from rag_assistant.extraction.formats.word_lists import DEEPEST_LIST, Lists, labelled, lists_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
@@ -135,8 +134,8 @@ def _paragraph(element: Element, styles: Styles) -> list[str]:
     label = styles.lists.next_label(number_id, depth) if depth is not None else ""
     if level:
         block = heading(level, f"{label} {text}" if text else "")
-    elif depth is not None and text:
-        block = item(depth, text, label) if ORDERED.fullmatch(label) else item(depth, f"{label} {text}")
+    elif depth is not None:
+        block = labelled(depth, label, text)
     else:
         block = text
     return [block, *(inner for box in boxes for inner in _blocks(box, styles))]

@@ -1,4 +1,4 @@
-"""The numbers of lists and headings in DOCX, as Word shows them: 3., 3.1, (a), Article 1:."""
+"""The numbers of lists and headings in DOCX, OpenDocument and PPTX, as shown there: 3., 3.1, (a), Article 1:."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from msgspec import Struct, field
 
+from rag_assistant.extraction.formats.markup import item
 from rag_assistant.extraction.formats.packages import Element, attribute, local, number
 
 DEEPEST_LIST = 9
@@ -107,6 +108,11 @@ def _level(element: Element) -> tuple[int, Level]:
         for_style=values.get("pStyle") or "",
     )
     return depth, level
+
+
+def labelled(depth: int, label: str, text: str) -> str:
+    """Return a list item with its number, empty for an empty text."""
+    return item(depth, text, label) if ORDERED.fullmatch(label) else item(depth, text and f"{label} {text}")
 
 
 def written(count: int, style: str) -> str:

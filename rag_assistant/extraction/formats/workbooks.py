@@ -45,7 +45,7 @@ class Workbook(Struct):
             return f"={formula}" if formula else ""
         try:
             code = self.formats[int(style)] if int(style) < len(self.formats) else GENERAL
-            return shown(float(value), code, is_1904=self.is_1904) if kind == "n" else value
+            return shown(float(value), code, is_1904=self.is_1904) if kind == "n" else _unescaped(value)
         except (ValueError, OverflowError):
             return value
 
@@ -141,8 +141,12 @@ def _column(letters: str) -> int:
 
 def _rich_text(element: Element) -> str:
     """Return the text of a cell, without phonetic guides."""
-    texts = [_rich_text(part) if local(part) != "t" else part.text or "" for part in element if local(part) != "rPh"]
-    return ESCAPED.sub(lambda match: chr(int(match[1], 16)), "".join(texts))
+    guides = {part for guide in element.iter() if local(guide) == "rPh" for part in guide}
+    return _unescaped("".join(part.text or "" for part in element.iter() if local(part) == "t" and part not in guides))
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPED.sub(lambda match: sign if (sign := chr(int(match[1], 16))).isprintable() else " ", text)
 
 
 def _beside(package: Package, name: str, read: set[str]) -> Iterator[str]:
@@ -175,4 +179,5 @@ def _said_in(package: Package, name: str) -> Iterator[str]:
 
 
 def _texts(element: Element) -> str:
-    return " ".join(part.text for part in element.iter() if local(part) in ("t", "text") and part.text).strip()
+    texts = (part.text for part in element.iter() if local(part) in ("t", "text") and part.text)
+    return _unescaped(" ".join(texts)).strip()
