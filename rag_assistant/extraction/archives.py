@@ -23,15 +23,15 @@ from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, writ
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 from rag_assistant.runtime.parent import end_with_parent
 
-MAX_FILES, MAX_FOLDERS, MAX_MB = 1_000, 20, 1_000
+MAX_FILES, MAX_FOLDERS, MAX_BYTES = 1_000, 20, 1_000_000_000
 # Text shrinks to a tenth, what is made to fill disks to a thousandth.
 MAX_RATIO, ANY_RATIO_BYTES = 200, 10_000_000
-MAX_MEMORY_MB, MAX_OUTPUT_BYTES = 2048, 1_100_000_000
+MAX_MEMORY_MB = 2048
 ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 # ZIP archives that are documents: OOXML, OpenDocument, EPUB, and Apple's.
 DOCUMENT_PARTS = {"_rels/.rels", "mimetype", "META-INF/container.xml", "Index/Document.iwa"}
 # Names that aren't flagged as UTF-8 are in the encoding of the machine on which the archive was made.
-UTF8_FLAG = 0x800
+UTF8_FLAG, LOCKED_FLAG = 0x800, 1
 NAME_ENCODINGS = ("cp437", "cp850", "cp866", "cp932", "gb18030", "cp949")
 
 _unpacking = threading.Lock()
@@ -52,7 +52,7 @@ def unpacked(
 
     An archive that is a document is its only file. Raises UnsupportedDocument if none can be unpacked.
     """
-    limits = Limits(MAX_MEMORY_MB, timeout_seconds, MAX_OUTPUT_BYTES)
+    limits = Limits(MAX_MEMORY_MB, timeout_seconds, MAX_BYTES)
     with TemporaryFile(dir=folder) as output:
         try:
             with _unpacking:  # For the sake of the disk, one at a time.
@@ -68,22 +68,21 @@ def unpacked(
             yield member, io.BytesIO(output.read(member.size))
 
 
-class Unpacking:
-    """Unpacks an archive, and those in it, within common limits."""
+class _Unpacking:
+    """Unpacks an archive, and those in it, up to a number of files."""
 
-    def __init__(self, max_file_mb: int, max_mb: int = MAX_MB) -> None:
-        self._max_file_mb = max_file_mb
-        self._bytes_left, self._files_left = max_mb * 1_000_000, MAX_FILES
+    def __init__(self, max_file_mb: int) -> None:
+        self._max_mb, self._files_left = max_file_mb, MAX_FILES
 
     def files(self, archive: zipfile.ZipFile, folder: str = "") -> Iterator[tuple[Member, bytes]]:
         """Yield the files. Raises ExtractionFailed for none, too many, and a password on each."""
-        named = [(path, info) for path, info in _named(archive) if not _is_hidden(path)]
+        named = _named(archive)
         self._files_left -= len(named)
         if not named:
             raise ExtractionFailed("The archive contains no files.")
         if self._files_left < 0:
             raise ExtractionFailed(f"The archive contains more than {MAX_FILES} files. Split it.")
-        if all(info.flag_bits & 1 for _, info in named):
+        if all(info.flag_bits & LOCKED_FLAG for _, info in named):
             raise ExtractionFailed("The archive has a password. Unpack it and add its files.")
         for name, info in named:
             path = f"{folder}{name}"
@@ -101,25 +100,19 @@ class Unpacking:
 
     def _content(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> bytes:
         """Return a file's content, which is at most of its declared size. Raises ExtractionFailed."""
-        max_mb = self._max_file_mb
-        for is_so, reason in (
-            (stat.S_ISLNK(info.external_attr >> 16), "It is a link."),
-            (info.flag_bits & 1, "It has a password. Unpack it and add its files."),
-            (path.count("/") > MAX_FOLDERS, f"It is in more than {MAX_FOLDERS} folders."),
-            (info.file_size > max_mb * 1_000_000, f"The file is larger than {max_mb} MB, which is the limit."),
-            (
-                info.file_size > max(ANY_RATIO_BYTES, MAX_RATIO * info.compress_size),
-                f"It is more than {MAX_RATIO} times as large once unpacked.",
-            ),
-            (info.file_size > self._bytes_left, f"Together, the files have more than {MAX_MB} MB. Split the archive."),
-        ):
-            if is_so:
-                raise ExtractionFailed(reason)
-        self._bytes_left -= info.file_size
+        max_mb = self._max_mb
+        if stat.S_ISLNK(info.external_attr >> 16):
+            raise ExtractionFailed("It is a link.")
+        if info.flag_bits & LOCKED_FLAG:
+            raise ExtractionFailed("It has a password. Unpack it and add its files.")
+        if path.count("/") > MAX_FOLDERS:
+            raise ExtractionFailed(f"It is in more than {MAX_FOLDERS} folders.")
+        if info.file_size > max_mb * 1_000_000:
+            raise ExtractionFailed(f"The file is larger than {max_mb} MB, which is the limit.")
+        if info.file_size > max(ANY_RATIO_BYTES, MAX_RATIO * info.compress_size):
+            raise ExtractionFailed(f"It is more than {MAX_RATIO} times as large once unpacked.")
         try:
             return archive.read(info)
-        except NotImplementedError as error:
-            raise ExtractionFailed("It is compressed by a method that cannot be read.") from error
         except (*BROKEN, RuntimeError, MemoryError) as error:
             raise ExtractionFailed("It is damaged and cannot be unpacked.") from error
 
@@ -134,7 +127,7 @@ def _archive(file: IO[bytes]) -> zipfile.ZipFile | None:
 
 
 def _named(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
-    """Return each file with its path, without drives and steps up."""
+    """Return each file that isn't hidden with its path, without drives and steps up."""
     infos = [info for info in archive.infolist() if not info.is_dir()]
     # zipfile decodes names that aren't flagged as UTF-8 as cp437, in which every byte is a character.
     untold = {info: info.filename.encode("cp437") for info in infos if not info.flag_bits & UTF8_FLAG}
@@ -143,7 +136,8 @@ def _named(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
     for info in infos:
         name = untold[info].decode(encoding, "replace") if info in untold else info.filename
         parts = [part for part in name.replace("\\", "/").split("/") if part.strip(". ") and not part.endswith(":")]
-        named.append(("/".join(parts) or "unnamed", info))
+        if not any(part.startswith(".") or part == "__MACOSX" for part in parts):
+            named.append(("/".join(parts) or "unnamed", info))
     return named
 
 
@@ -157,23 +151,17 @@ def _encoding_of(names: bytes) -> str:
     return "utf-8"
 
 
-def _is_hidden(path: str) -> bool:
-    return any(part.startswith(".") or part == "__MACOSX" for part in path.split("/"))
-
-
 def main(max_file_mb: str, memory_mb: str, seconds: str) -> int:
     """Unpack an archive under limits and print its files; return the exit status."""
     limit(int(memory_mb), int(seconds))
     confine()
     file, out = sys.stdin.buffer, sys.stdout.buffer
     try:
-        if archive := _archive(file):
-            for member, content in Unpacking(int(max_file_mb)).files(archive):
-                out.write(encode(member) + b"\n" + content)
-        else:
-            file.seek(0)
-            content = file.read()
-            out.write(encode(Member("", len(content))) + b"\n" + content)
+        archive = _archive(file)
+        file.seek(0)
+        whole = ((Member("", len(content)), content) for content in iter(file.read, b""))
+        for member, content in whole if archive is None else _Unpacking(int(max_file_mb)).files(archive):
+            out.write(encode(member) + b"\n" + content)
     except ExtractionFailed as error:
         out.write(encode(Member("", refused=str(error))) + b"\n")
     return 0

@@ -7,108 +7,38 @@ import html
 import re
 from typing import Any
 
-from msgspec import Struct, field
-
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
-from rag_assistant.extraction.formats.markup import raised, with_plain_tables, with_powers
+from rag_assistant.extraction.formats.markup import raised, span_mark, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.packages import number
 from rag_assistant.extraction.formats.rtf import prepared, with_list_marks
 from rag_assistant.extraction.formats.texts import clean, decoded
-from rag_assistant.extraction.formats.web_pages import TAG, attributes_of, content_of
+from rag_assistant.extraction.formats.web_pages import attributes_of, content_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
+# A cell, with attributes that may contain a quoted ">".
+CELL = re.compile(r"""<(t[dh])(?=[\s>])((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
 MERGED = re.compile(r"\b(?:row|col)span\b", re.I)
-# More is an error of the page's author, and a longer text is no label.
-MAX_SPAN, MAX_REPEATED_CHARS = 200, 300
+# More is an error of the page's author, also of all cells together.
+MAX_SPAN, MAX_PLACES = 200, 10_000
 
 
-class _Table(Struct):
-    """The state of a table being read: row and column, cells spanning from rows above, and the open cell."""
+def _with_marked_spans(page: str) -> str:
+    """Return a page whose merged cells begin with the columns and rows they cover, for ``with_plain_tables``."""
+    left = MAX_PLACES
 
-    row: int = 0
-    column: int = 0
-    above: dict[int, tuple[int, str]] = field(default_factory=dict)
-    cell: tuple[int, int, int] | None = None
-    beside: list[tuple[int, str]] = field(default_factory=list)
-    cells: int = 0
+    def marked(match: re.Match[str]) -> str:
+        nonlocal left
+        attributes = attributes_of(match[2])
+        wide, deep = (max(1, min(number(attributes.get(name), 1), MAX_SPAN)) for name in ("colspan", "rowspan"))
+        left -= wide * deep if wide * deep > 1 else 0
+        if wide * deep == 1 or left < 0:
+            return f"<{match[1]}>"
+        # Of rows that differ in number of cells the library makes no table: the others stand in front of this one.
+        cell = f'<{match[1]} rowspan="{deep}">' if deep > 1 else f"<{match[1]}>"
+        return f"{cell}</{match[1]}>" * (wide - 1) + cell + span_mark(wide, deep)
 
-
-def with_merged_cells(page: str) -> str:
-    """Return a page without merged cells: their text is repeated in each row they cover.
-
-    In the first row also in each column: there it is the name of several.
-    """
-    if not MERGED.search(page):
-        return page
-    written: list[str] = []
-    tables: list[_Table] = []
-    position = 0
-    for match in TAG.finditer(page):
-        ends, tag = bool(match[1]), match[2].lower()
-        if tag not in ("table", "tr", "td", "th") or (tag != "table" and not tables):
-            continue
-        written.append(page[position : match.start()])
-        position = match.end()
-        if tag == "table" and not ends:
-            tables.append(_Table())
-        elif tag in ("td", "th"):
-            _close_cell(tables[-1], written)
-            if not ends:
-                _open_cell(tables[-1], written, attributes_of(match[3]))
-                continue
-        elif tables:
-            _end_row(tables[-1], written)
-            if tag == "table":
-                tables.pop()
-        if tag in ("table", "tr"):
-            written.append(match[0])
-    return "".join([*written, page[position:]])
-
-
-def _open_cell(table: _Table, written: list[str], attributes: dict[str, str]) -> None:
-    _write_above(table, written)
-    most = MAX_SPAN if table.column < MAX_SPAN else 1
-    wide, deep = (max(1, min(number(attributes.get(name), 1), most)) for name in ("colspan", "rowspan"))
-    written.append("<td>")
-    table.cell = len(written), wide, deep
-    table.cells += 1
-
-
-def _close_cell(table: _Table, written: list[str]) -> None:
-    if table.cell is None:
-        return
-    start, wide, deep = table.cell
-    text = "".join(written[start:])
-    text = text if len(text) <= MAX_REPEATED_CHARS else ""
-    written.append("</td>")
-    for n in range(wide):
-        if n:
-            table.beside.append((len(written), text))
-            written.append("<td></td>")
-        if deep > 1:
-            table.above[table.column + n] = deep - 1, text if n == 0 or not table.row else ""
-    table.column, table.cell = table.column + wide, None
-
-
-def _write_above(table: _Table, written: list[str]) -> None:
-    while table.column in table.above:
-        rows, text = table.above.pop(table.column)
-        written.append(f"<td>{text}</td>")
-        if rows > 1:
-            table.above[table.column] = rows - 1, text
-        table.column += 1
-
-
-def _end_row(table: _Table, written: list[str]) -> None:
-    _close_cell(table, written)
-    if not table.cells:
-        return
-    _write_above(table, written)
-    if not table.row and table.cells > 1:
-        for index, text in table.beside:
-            written[index] = f"<td>{text}</td>"
-    table.row, table.column, table.cells, table.beside = table.row + 1, 0, 0, []
+    return CELL.sub(marked, page) if MERGED.search(page) else page
 
 
 NAMES = {
@@ -188,7 +118,7 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
         for opens, closes in NOT_SHOWN:
             text = _without(text, opens, closes)
         text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
-        text = with_merged_cells(content_of(text))
+        text = _with_marked_spans(content_of(text))
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -22,6 +21,10 @@ PAGE_BREAK = "\n\n"
 TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
 # A paragraph directly after a table would become another row.
 TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
+# A longer text than this is no label, and is not repeated in each row that its cell covers.
+MAX_REPEATED_CHARS = 300
+MARK = "\ue001"
+SPAN_MARK = re.compile(rf"{MARK}(\d+),(\d+){MARK}")
 BORDER = re.compile(r"(?<!\\)\|")
 ITEM = re.compile(r"( *)((?:-|\d+\.) )[^\n]*")
 INNER_RULE = re.compile(r"\|(?: *:?-{3,}:? *\|)+")
@@ -108,15 +111,25 @@ def with_plain_tables(text: str) -> str:
 
     A table of a single row is only a frame around text, and becomes that text.
     """
-    return TABLE.sub(lambda match: _plain([_cells(line) for line in match[0].split("\n")]), TABLE_END.sub("\n", text))
+    plain = TABLE.sub(lambda match: _plain([_cells(line) for line in match[0].split("\n")]), TABLE_END.sub("\n", text))
+    return SPAN_MARK.sub("", plain)
+
+
+def span_mark(wide: int, deep: int) -> str:
+    """Return what says at the beginning of a cell how many columns, of which it is the last, and rows it covers."""
+    return f"{MARK}{wide},{deep}{MARK}"
 
 
 def _plain(rows: list[list[str]]) -> str:
-    rows = [row for row in rows if any(map(str.strip, row))]
-    # Names that span several columns are repeated there, see converted.py.
-    names = [cell.strip() for cell in rows[0]] if rows else []
-    if any(name and name == following for name, following in pairwise(names)):
-        rows = _with_one_head([[cell.strip() for cell in row] for row in rows])
+    rows, spans = [[cell.strip() for cell in row] for row in rows if row], list[Span]()
+    for line, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            if match := SPAN_MARK.match(cell):
+                text, start = cell[match.end() :].lstrip(), max(0, column + 1 - int(match[1]))
+                row[column], row[start] = "", text
+                right, down = (column, int(match[2])) if 0 < len(text) <= MAX_REPEATED_CHARS else (start, 1)
+                spans.append(Span(line, start, line + down - 1, right))
+    rows = [row for row in spread(rows, spans) if any(row)]
     return " ".join(" ".join(rows[0]).split()) if len(rows) == 1 else table(rows)
 
 

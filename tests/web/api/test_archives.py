@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.extraction.archives import Unpacking
 from rag_assistant.services import Services
 from tests.extraction.archives import a_docx, archive, paragraph
 from tests.web.api.documents import found
@@ -206,16 +205,6 @@ def test_an_archive_that_cannot_be_unpacked_is_refused(client: FlaskClient, cont
     assert answer.status_code == 415
     assert answer.json["error"]["message"].startswith(sentence)
     assert client.get("/api/documents").json["documents"] == []
-
-
-def test_all_files_together_have_a_limit() -> None:
-    content = zipped(*((f"{number}.txt", bytes([number]) * 900_000) for number in range(4)), ("small.txt", "Geese."))
-    with zipfile.ZipFile(io.BytesIO(content)) as opened:
-        files = [member for member, _ in Unpacking(50, max_mb=2).files(opened)]
-    assert [(one.path, one.refused is None) for one in files] == [
-        ("0.txt", True), ("1.txt", True), ("2.txt", False), ("3.txt", False), ("small.txt", True),
-    ]  # fmt: skip
-    assert files[2].refused == "Together, the files have more than 1000 MB. Split the archive."
 
 
 def test_a_document_that_is_named_zip_is_one_document(client: FlaskClient) -> None:
