@@ -10,14 +10,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from rag_assistant.extraction.formats import DATA
+
 GENERAL = "General"
 # Formats with only a number. Locale-dependent ones are dates.
-BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
-    18: "h:mm", 19: "h:mm:ss",
-    20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)",
-    39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
-} | dict.fromkeys([14, 15, 16, 17, *range(27, 37), *range(50, 59)], "yyyy-mm-dd")  # fmt: skip
+BUILT_IN = {int(number): code for number, code in DATA["number_formats"].items()}
 # Text, escaped characters, spacing, fill characters, brackets; anything else is one character.
 TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\[\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
 ELAPSED = re.compile(r"[hms]+", re.I)

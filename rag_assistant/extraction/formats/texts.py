@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from rag_assistant.extraction.formats import DATA
 from rag_assistant.extraction.formats.kinds import HTML, MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
 from rag_assistant.extraction.formats.letters import is_misread
 from rag_assistant.extraction.formats.markup import heading, joined, table
@@ -21,17 +22,11 @@ DECLARED_ENCODING = re.compile(
 # Enough to recognise an encoding; all of a large file takes minutes.
 BYTES_TO_JUDGE = 200_000
 # Common legacy encodings. Among all that ever existed, something rare fits by chance.
-OLD_ENCODINGS = (
-    "cp1252 cp1250 iso8859-2 cp1251 koi8-r cp1253 cp1254 cp1255 cp1256 cp1257 cp874 cp866 cp850 mac-roman gb18030 "
-    "cp932 euc_jis_2004 cp949 big5hkscs"
-).split()
+OLD_ENCODINGS: list[str] = DATA["old_encodings"].split()
 # Below this, a guess is reported. Of 1,507 texts of XQuAD one in 27 was wrong below it, one in 1,480 above.
 MIN_CONFIDENCE = 0.1
 # Declared encodings, and what they mean in practice (https://encoding.spec.whatwg.org).
-MEANT = {
-    "gb2312": "gb18030", "gbk": "gb18030", "iso-8859-1": "cp1252", "iso-8859-9": "cp1254", "shift_jis": "cp932",
-    "euc-kr": "cp949", "ks_c_5601-1987": "cp949", "big5": "big5hkscs", "iso-2022-jp": "iso2022_jp_ext",
-}  # fmt: skip
+MEANT: dict[str, str] = DATA["meant_encodings"]
 # With escape sequences that switch character sets, every byte is ASCII.
 ESCAPED = re.compile(rb"\x1b(?:\$[@B]|\$\([DOQ]|\([IJ])")
 SINGLE_BYTE = re.compile(r"us-ascii|iso-8859|windows-125|cp125|koi8|mac", re.IGNORECASE)

@@ -10,22 +10,15 @@ import re
 
 from msgspec import Struct
 
+from rag_assistant.extraction.formats import DATA
+
 # A tag, whose attributes may contain a quoted ">". Without backtracking: half a tag takes linear time.
 TAG = re.compile(r"""<(/?)([a-z][a-z0-9:-]*+)((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
 PICTURE = re.compile(r"""<img\b((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
 ATTRIBUTE = re.compile(r"""([a-z-]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?""", re.I)
-# Elements that may be left unclosed or are empty; the others have an end tag.
-NO_END = frozenset(
-    "html head body p li dt dd tr td th thead tbody tfoot colgroup col option optgroup rp rt "
-    "area base br embed hr img input link meta param source track wbr".split()
-)
-HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
-SECTIONS = frozenset("article aside main nav section blockquote".split())
-LIST_TAGS = frozenset("ul ol dl".split())
-MENU_TAGS = LIST_TAGS | frozenset("div section menu table center details span".split())
-CHROME_TAGS = frozenset("nav button select dialog template".split())
-CHROME_ROLES = frozenset("navigation banner contentinfo search menu menubar toolbar dialog".split())
-CHROME_CLASSES = frozenset("noprint no-print d-print-none breadcrumb breadcrumbs toc navbox mw-editsection".split())
+# Among them are those that may be left unclosed or are empty ("no_end"); the others have an end tag.
+TAGS = {name: frozenset(tags.split()) for name, tags in DATA["tags"].items()}
+CHROME_ROLES, CHROME_CLASSES = (frozenset(DATA[name].split()) for name in ("chrome_roles", "chrome_classes"))
 COLONS = ":\uff1a"
 # A menu has at least this many links, and hardly any text beside them.
 MIN_LINKS = 3
@@ -95,10 +88,10 @@ def _is_left_out(element: Element, whole: Element, page: str) -> bool:
 def _is_chrome(element: Element) -> bool:
     """Return whether an element's name says that it isn't content, or isn't shown."""
     attributes = element.attributes
-    if element.tag in ("header", "footer", "aside") and not element.around & SECTIONS:
+    if element.tag in ("header", "footer", "aside") and not element.around & TAGS["sections"]:
         return True
     return (
-        element.tag in CHROME_TAGS
+        element.tag in TAGS["chrome"]
         or attributes.get("role") in CHROME_ROLES
         or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
@@ -108,11 +101,11 @@ def _is_chrome(element: Element) -> bool:
 
 def _is_menu(element: Element) -> bool:
     """Return whether an element is a list of links; one that the text introduces, or in a table, is content."""
-    if element.tag not in MENU_TAGS or element.links < MIN_LINKS:
+    if element.tag not in TAGS["menus"] or element.links < MIN_LINKS:
         return False
     if element.introduced == "colon" or "table" in element.around:
         return False
-    if element.introduced == "heading" and element.tag in LIST_TAGS and element.inner_links < element.links:
+    if element.introduced == "heading" and element.tag in TAGS["lists"] and element.inner_links < element.links:
         return False
     return element.beside <= MAX_SHARE_BESIDE_LINKS * (element.beside + element.linked)
 
@@ -129,14 +122,14 @@ def _read(page: str) -> tuple[Element, list[Element]]:
             open_elements[-1].beside += sum(map(len, text))
             introduced = "colon" if text[-1][-1] in COLONS else ""
         ends, tag = bool(match[1]), match[2].lower()
-        if tag in NO_END or match[3].endswith("/"):
+        if tag in TAGS["no_end"] or match[3].endswith("/"):
             continue
         if not ends:
             around = open_elements[-1].around | {open_elements[-1].tag}
             open_elements.append(Element(tag, attributes_of(match[3]), match.start(), around, introduced))
         elif tag in open_elements[-1].around or tag == open_elements[-1].tag:
             closed.append(_close(open_elements, tag, match.end()))
-            introduced = "heading" if tag in HEADINGS else introduced
+            introduced = "heading" if tag in TAGS["headings"] else introduced
     open_elements[-1].beside += sum(map(len, page[position:].split()))
     for element in open_elements[1:]:
         open_elements[0].add(element)

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from rag_assistant.extraction.formats import DATA
 from rag_assistant.extraction.formats.attachments import Read
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import DOCX, media_type_of
@@ -27,11 +28,7 @@ from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
 AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 # By their numbers, characters of fonts that have signs instead of letters; others are only marked.
-WINGDINGS = {"fc": "✓", "fb": "✗", "fe": "☑", "fd": "☒", "a8": "☐", "6f": "☐", "a7": "▪", "d8": "➢", "e0": "→"}
-SYMBOL = {
-    f"{ord(letter):x}": greek for letter, greek in zip("abcdefghklmnpqrstuwxyz", "αβχδεφγηκλμνπθρστυωξψζ", strict=True)
-}
-SYMBOL |= {"a3": "≤", "a5": "∞", "ae": "→", "b0": "°", "b1": "±", "b3": "≥", "b7": "•", "b9": "≠", "bb": "≈"}
+SYMBOLS: dict[str, dict[str, str]] = DATA["symbols"]
 BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
 AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
@@ -174,7 +171,7 @@ def _text(element: Element, boxes: list[Element]) -> str:
     if kind == "r" and any(attribute(one, "val") == "superscript" for one in element.findall("{*}rPr/{*}vertAlign")):
         return raised("".join(_text(child, boxes) for child in element))
     if kind == "sym":
-        signs = SYMBOL if attribute(element, "font") == "Symbol" else WINGDINGS
+        signs = SYMBOLS.get(attribute(element, "font") or "", SYMBOLS["Wingdings"])
         return signs.get((attribute(element, "char") or "")[-2:].lower(), "[symbol]")
     if kind == "docPr":
         described = element.get("descr", "").strip()
