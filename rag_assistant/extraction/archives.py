@@ -1,12 +1,10 @@
 """Unpack a ZIP archive in a sandboxed process: within limits, and without using a name in it as a path.
 
-Run as a program, with MAX_FILE_MB MEMORY_MB SECONDS, this module is that process: its input is the archive. For each
-file in it, it prints a line of JSON, followed by the content.
+For each file in it, the process prints a line of JSON, followed by the content.
 """
 
 import io
 import stat
-import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -18,10 +16,8 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from rag_assistant.extraction.formats.packages import BROKEN
-from rag_assistant.extraction.sandbox import confine, limit
-from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
+from rag_assistant.extraction.sandbox_process import Limits, write_confined
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
-from rag_assistant.runtime.parent import end_with_parent
 
 MAX_FILES, MAX_FOLDERS, MAX_BYTES = 1_000, 20, 1_000_000_000
 # Text shrinks to a tenth, what is made to fill disks to a thousandth.
@@ -38,7 +34,7 @@ _unpacking = threading.Lock()
 
 
 class Member(Struct, frozen=True):
-    """A file in an archive, with its path in it, and its size or why it is refused. Without a path: the archive."""
+    """A file in an archive, with its path in it, and its size or why it is refused; a document has no path."""
 
     path: str
     size: int = 0
@@ -56,15 +52,12 @@ def unpacked(
     with TemporaryFile(dir=folder) as output:
         try:
             with _unpacking:  # For the sake of the disk, one at a time.
-                status = write_confined(__spec__.name, [str(max_file_mb)], limits, output, file=file)
-            raise_for_end(status, timeout_seconds)
+                write_confined(__name__, file, [str(max_file_mb)], limits, output)
         except ExtractionFailed as error:
             raise UnsupportedDocument(str(error)) from error
         output.seek(0)
         while line := output.readline():
             member = decode(line, type=Member)
-            if member.refused and not member.path:
-                raise UnsupportedDocument(member.refused)
             yield member, io.BytesIO(output.read(member.size))
 
 
@@ -151,22 +144,10 @@ def _encoding_of(names: bytes) -> str:
     return "utf-8"
 
 
-def main(max_file_mb: str, memory_mb: str, seconds: str) -> int:
-    """Unpack an archive under limits and print its files; return the exit status."""
-    limit(int(memory_mb), int(seconds))
-    confine()
-    file, out = sys.stdin.buffer, sys.stdout.buffer
-    try:
-        archive = _archive(file)
-        file.seek(0)
-        whole = ((Member("", len(content)), content) for content in iter(file.read, b""))
-        for member, content in whole if archive is None else _Unpacking(int(max_file_mb)).files(archive):
-            out.write(encode(member) + b"\n" + content)
-    except ExtractionFailed as error:
-        out.write(encode(Member("", refused=str(error))) + b"\n")
-    return 0
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    sys.exit(main(*sys.argv[1:]))
+def work(file: IO[bytes], max_file_mb: str) -> Iterator[bytes]:
+    """Yield the files in an archive. Raises ExtractionFailed if it can't be unpacked."""
+    archive = _archive(file)
+    file.seek(0)
+    whole = ((Member("", len(content)), content) for content in iter(file.read, b""))
+    for member, content in whole if archive is None else _Unpacking(int(max_file_mb)).files(archive):
+        yield encode(member) + b"\n" + content

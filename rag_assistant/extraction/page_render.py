@@ -1,7 +1,6 @@
 """Render a PDF page or an image with a marked passage, in a separate process with the limits of reading.
 
-Run as a program (``python -m rag_assistant.extraction.page_render FILE MEDIA_TYPE PAGE MARK MEMORY_MB SECONDS``), this
-module is that process; it prints a PNG. A browser always gets a rendering, never an uploaded file.
+A browser always gets a rendering, never an uploaded file.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import struct
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,10 @@ from numpy.typing import NDArray
 
 from rag_assistant.extraction.formats.kinds import IMAGES
 from rag_assistant.extraction.recognised import Box, find_letters, letters_of, lines_of, parts_of
-from rag_assistant.extraction.sandbox import confine, limit
-from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
+from rag_assistant.extraction.sandbox_process import Limits, run_confined
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.runtime.parent import end_with_parent
 
 PNG = b"\x89PNG\r\n\x1a\n"
-FAILED = b"failed\n"
 WIDTH_PIXELS, MAX_PIXELS_DOWN = 1200, 4000
 MAX_PIXELS = 4_000_000
 MAX_SCALE = 4.0
@@ -74,10 +70,7 @@ def draw_page(
     mark = replace(mark, passage=mark.passage[:most])
     argument = json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), argument], limits)
-    raise_for_end(status, timeout_seconds)
-    if output.startswith(FAILED):
-        raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
+    output = run_confined(__name__, path, [media_type, str(page), argument], limits)
     if not output.startswith(PNG):
         raise ExtractionFailed("Rendering this page failed: the result is not an image.")
     return output
@@ -228,21 +221,9 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
-    """Render one page under limits and print the image; return the exit status."""
-    limit(int(memory_mb), int(seconds))
-    confine(Path(path))
+def work(path: Path, media_type: str, page: str, mark: str) -> Iterator[bytes]:
+    """Yield the image of one page. Raises ExtractionFailed."""
     try:
-        output = _drawn(Path(path), media_type, int(page), convert(json.loads(mark), Mark | MarkedLines))
-        status = 0
-    except (ExtractionFailed, MemoryError) as error:
-        sentence = str(error) or "Rendering this page takes more memory than is allowed."
-        output, status = FAILED + sentence.encode(), FAILED_CLEANLY
-    sys.stdout.buffer.write(output)
-    sys.stdout.buffer.flush()
-    return status
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    sys.exit(main(*sys.argv[1:]))
+        yield _drawn(path, media_type, int(page), convert(json.loads(mark), Mark | MarkedLines))
+    except MemoryError as error:
+        raise ExtractionFailed("Rendering this page takes more memory than is allowed.") from error

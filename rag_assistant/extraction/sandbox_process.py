@@ -12,14 +12,17 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import IO
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode
 
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.runtime.supervised_process import plain_environment
 
-FAILED_CLEANLY = 3
+PROGRAM = "rag_assistant.extraction.sandboxed"
+FAILED_CLEANLY, MAX_FAILURE_BYTES = 3, 4_000
 BYTES_AT_ONCE = 1 << 16
 POLL_INTERVAL_SECONDS = 0.1
 GRACEFUL_TIMEOUT_SECONDS = 5.0
@@ -27,68 +30,86 @@ TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
 class Limits(Struct, frozen=True):
-    """The resources of a process, and the maximum size of its output."""
+    """The resources of a process, the maximum size of its output, and its priority: 0 is the usual, 19 the lowest."""
 
     memory_mb: int
     timeout_seconds: float
     max_output_bytes: int
+    niceness: int = 0
+
+
+class Failure(Struct, frozen=True):
+    """Why a process could not read a file, which its last line says, and the cause for the log."""
+
+    sentence: str
+    cause: str
 
 
 def run_confined(
-    module: str, arguments: Sequence[str], limits: Limits, *, cancelled: Callable[[], bool] = lambda: False
-) -> tuple[bytes, int]:
-    """Return the output of ``module``, run as a program, and its exit status.
+    module: str, file: Path, arguments: Sequence[str], limits: Limits, *, cancelled: Callable[[], bool] = lambda: False
+) -> bytes:
+    """Return what the ``work`` of a ``module`` yields for a file and some arguments.
 
-    It gets its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is polled several
-    times a second. Raises ExtractionFailed if it takes too long or prints too much, ExtractionCancelled.
+    ``cancelled`` is polled several times a second. Raises ExtractionCancelled, and ExtractionFailed if it does, takes
+    too long or yields too much.
     """
     output = BytesIO()
-    status = write_confined(module, arguments, limits, output, cancelled=cancelled)
-    return output.getvalue(), status
+    write_confined(module, file, arguments, limits, output, cancelled=cancelled)
+    return output.getvalue()
 
 
 def write_confined(
     module: str,
+    file: Path | IO[bytes],
     arguments: Sequence[str],
     limits: Limits,
     output: IO[bytes],
     *,
-    file: IO[bytes] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
-) -> int:
-    """Write the output of ``module`` to ``output``, and return its exit status; its input is an open ``file``, if any.
+) -> None:
+    """Write what the ``work`` of a ``module`` yields for a file, which may be open, to ``output``.
 
     Otherwise as ``run_confined``.
     """
-    own = [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]
-    with _started(module, own, file) as process:
+    end = b""
+    with _started(module, file, arguments, limits) as process:
         for piece in _pieces(process, limits, cancelled):
             output.write(piece)
-    return process.returncode
+            end = (end + piece)[-MAX_FAILURE_BYTES:]
+    _raise_for_end(process.returncode, limits.timeout_seconds, end)
 
 
 def lines_confined(
-    module: str, arguments: Sequence[str], limits: Limits, count: int, *, cancelled: Callable[[], bool] = lambda: False
+    module: str,
+    file: Path,
+    arguments: Sequence[str],
+    limits: Limits,
+    count: int,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Generator[bytes]:
-    """Yield each line of the output of ``module``; the limits apply to each of ``count`` lines.
+    """Yield each line that the ``work`` of a ``module`` yields; the limits apply to each of ``count`` lines.
 
-    Otherwise as ``run_confined``. Raises ExtractionFailed also if the process failed in the end.
+    Otherwise as ``run_confined``.
     """
-    cpu_seconds = int(count * limits.timeout_seconds) + 1
-    with _started(module, [*arguments, str(limits.memory_mb), str(cpu_seconds)]) as process:
+    with _started(module, file, arguments, limits, count) as process:
         rest = b""
         for piece in _pieces(process, limits, cancelled, line_by_line=True):
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
-    raise_for_end(process.returncode, limits.timeout_seconds)
+    _raise_for_end(process.returncode, limits.timeout_seconds, rest)
 
 
 @contextmanager
-def _started(module: str, arguments: Sequence[str], file: IO[bytes] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    module: str, file: Path | IO[bytes], arguments: Sequence[str], limits: Limits, times: int = 1
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a module, and clean up after it."""
+    path, opened = (str(file), None) if isinstance(file, Path) else ("", file)
+    resources = (limits.memory_mb, int(times * limits.timeout_seconds) + 1, limits.niceness)
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        stdin=file or subprocess.DEVNULL,
+        [sys.executable, "-m", PROGRAM, module, *map(str, resources), path, *arguments],
+        stdin=opened or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -102,10 +123,14 @@ def _started(module: str, arguments: Sequence[str], file: IO[bytes] | None = Non
     _end(process, GRACEFUL_TIMEOUT_SECONDS)
 
 
-def raise_for_end(status: int, timeout_seconds: float) -> None:
-    """Raise ExtractionFailed with the meaning of a process's exit status, unless it exited by itself."""
-    if status in (0, FAILED_CLEANLY):
-        return
+def _raise_for_end(status: int, timeout_seconds: float, end: bytes) -> None:
+    """Raise ExtractionFailed with the meaning of a process's exit status, unless it is 0; ``end`` ends its output."""
+    if status == FAILED_CLEANLY:
+        try:
+            failure = decode(end.rpartition(b"\n")[2], type=Failure)
+        except MsgspecError as error:
+            raise ExtractionFailed("Reading this file failed: the result made no sense.") from error
+        raise ExtractionFailed(failure.sentence) from RuntimeError(failure.cause)
     if -status == signal.SIGXCPU:
         raise ExtractionFailed(f"Reading this file took longer than {timeout_seconds:g} seconds.")
     if -status == signal.SIGABRT:
@@ -116,7 +141,8 @@ def raise_for_end(status: int, timeout_seconds: float) -> None:
         )
     if status < 0:
         raise ExtractionFailed("The parser crashed on this file: it is damaged or malicious.")
-    raise ExtractionFailed("Reading this file failed: it is damaged, or it needs more memory or time than allowed.")
+    if status:
+        raise ExtractionFailed("Reading this file failed: it is damaged, or it needs more memory or time than allowed.")
 
 
 def _pieces(

@@ -1,14 +1,8 @@
-"""Recognise the text of scanned pages and images, page by page, in a sandboxed process. RapidOCR is used only here.
-
-Run as a program (``python -m rag_assistant.extraction.text_recognition FILE MEDIA_TYPE PAGES MEMORY_MB SECONDS``), this
-module is that process; it prints one line of JSON for each page.
-"""
+"""Recognise the text of scanned pages and images, page by page, in a sandboxed process. RapidOCR is used only here."""
 
 import importlib.util
 import json
-import os
-import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -21,11 +15,9 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.recognised import in_reading_order
-from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, lines_confined
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.settings.package_files import command_for_extra
 
 INSTALL = command_for_extra("ocr")
@@ -56,11 +48,11 @@ def recognise(
     it. Raises ExtractionCancelled.
     """
     waiting = list(pages)
-    limits = Limits(memory_mb, timeout_seconds, MAX_LINE_BYTES)
+    limits = Limits(memory_mb, timeout_seconds, MAX_LINE_BYTES, NICENESS)
     while waiting:
-        arguments = [str(path), media_type, json.dumps(waiting)]
+        arguments = [media_type, json.dumps(waiting)]
         try:
-            lines = lines_confined(__spec__.name, arguments, limits, len(waiting), cancelled=cancelled)
+            lines = lines_confined(__name__, path, arguments, limits, len(waiting), cancelled=cancelled)
             with closing(lines):
                 for line in lines:
                     yield _understood(line, waiting.pop(0))
@@ -144,22 +136,13 @@ def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:
     return np.asarray(image)[:, :, ::-1].copy(), points
 
 
-def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -> int:
-    """Recognise pages of one file under limits and print their text; return the exit status."""
-    os.nice(NICENESS)
-    limit(int(memory_mb), int(seconds))
-    confine(Path(path))
+def work(path: Path, media_type: str, pages: str) -> Iterator[bytes]:
+    """Yield a line of JSON for each page of a file."""
     for number in json.loads(pages):
         try:
-            page = _page(Path(path), media_type, number)
+            page = _page(path, media_type, number)
         except ExtractionFailed as error:
             page = RecognisedPage(number, problem=str(error))
         except MemoryError:
             page = RecognisedPage(number, problem="Recognising its text takes more memory than is allowed.")
-        print(encode(page).decode(), flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    sys.exit(main(*sys.argv[1:]))
+        yield encode(page) + b"\n"

@@ -179,7 +179,11 @@ def test_an_end_by_each_signal_is_a_sentence(tmp_path: Path, monkeypatch: pytest
         ("raise SystemExit(1)", "Reading this file failed"),
         ("print('nonsense')", "made no sense"),
         ("print('[]')", "made no sense"),
-        ("import json; print(json.dumps({'failed': 'It rained.'})); raise SystemExit(3)", "It rained"),
+        (
+            'print(\'half a text\\n{"sentence": "It rained.", "cause": ""}\', end=\'\'); raise SystemExit(3)',
+            "It rained",
+        ),
+        ("print('It rained.'); raise SystemExit(3)", "made no sense"),
     ],
 )
 def test_what_a_child_says_wrongly_is_a_sentence(
@@ -324,12 +328,12 @@ def test_a_reader_starts_no_threads_without_end() -> None:
 def test_the_real_reader_is_confined(tmp_path: Path) -> None:
     """The library fetches grammars for source code from the network, if it is let."""
     program = (
-        "import sys; from rag_assistant.extraction import extract, loaders\n"
+        "import sys; from rag_assistant.extraction import extract, sandboxed\n"
         "def read(path, kind):\n    import socket\n    socket.socket()\n"
-        "extract.read_document = read\nsys.exit(extract.main(*sys.argv[1:]))"
+        "extract.read_document = read\nsys.exit(sandboxed.main(extract.__name__, '1000', '10', '0', *sys.argv[1:]))"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "x"), kinds.PDF, "1000", "10"],
+        [sys.executable, "-c", program, str(tmp_path / "x"), kinds.PDF],
         capture_output=True, text=True, check=False, cwd=Path(__file__).resolve().parents[2],
     )  # fmt: skip
     assert "PermissionError" in ended.stderr

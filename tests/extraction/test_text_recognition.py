@@ -131,8 +131,8 @@ def test_pages_that_break_the_process_do_not_take_the_others_with_them(
 ) -> None:
     started = []
 
-    def lines(_module: str, arguments: list[str], *_: object, **__: object):  # type: ignore[no-untyped-def]
-        started.append(arguments[2])
+    def lines(_module: str, _path: Path, arguments: list[str], *_: object, **__: object):  # type: ignore[no-untyped-def]
+        started.append(arguments[1])
         yield encode(RecognisedPage(1, ((Word("goose", 1, 2, 3, 4),),)))
         raise ExtractionFailed("Reading this file took longer than 1 seconds.")
 

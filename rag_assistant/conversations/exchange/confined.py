@@ -1,10 +1,8 @@
 """Read an exported file in a sandboxed process, like every potentially hostile file.
 
-Run as a program, with MAX_BYTES MAX_CONVERSATIONS MEMORY_MB SECONDS, this module is that process: its input is the
-file. It prints a line of JSON about the file, then one for each conversation.
+The process prints a line of JSON about the file, then one for each conversation.
 """
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +15,9 @@ from msgspec.json import Decoder, encode
 
 from rag_assistant.conversations.exchange.files import read_export
 from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export
-from rag_assistant.extraction.sandbox import confine, limit
-from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
+from rag_assistant.extraction.sandbox_process import Limits, write_confined
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
-from rag_assistant.runtime.parent import end_with_parent
 
 # Python objects take several times as much as their text; and branches repeat earlier messages.
 MIN_MEMORY_MB, MEMORY_PER_BYTE, OUTPUT_PER_BYTE = 2048, 8, 4
@@ -58,7 +54,7 @@ def read_confined(
         if not _reading.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
-            raise_for_end(write_confined(__spec__.name, args, limits, read, file=file), timeout_seconds)
+            write_confined(__name__, file, args, limits, read)
         except ExtractionFailed as error:
             raise InvalidRequest(str(error)) from error
         finally:
@@ -72,21 +68,13 @@ def read_confined(
         yield Export(conversations, about.documents, about.unreadable, about.notes, about.mended)
 
 
-def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
-    """Read one file under limits and print its content; return the exit status."""
-    limit(int(memory_mb), int(seconds))
-    confine()
+def work(file: IO[bytes], max_bytes: str, max_conversations: str) -> Iterator[bytes]:
+    """Yield the content of a file, or why it is refused."""
     try:
-        export = read_export(sys.stdin.buffer, int(max_bytes), int(max_conversations))
+        export = read_export(file, int(max_bytes), int(max_conversations))
     except tuple(REFUSALS.values()) as error:
-        sys.stdout.buffer.write(encode(_About(refused=(type(error).__name__, str(error)))))
-        return 0
-    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable, export.notes, export.mended)) + b"\n")
+        yield encode(_About(refused=(type(error).__name__, str(error))))
+        return
+    yield encode(_About(export.documents, export.unreadable, export.notes, export.mended)) + b"\n"
     for one in export.conversations:
-        sys.stdout.buffer.write(encode(one) + b"\n")
-    return 0
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    sys.exit(main(*sys.argv[1:]))
+        yield encode(one) + b"\n"
