@@ -6,6 +6,8 @@
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.kinds import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text, read_utf8
@@ -95,5 +97,5 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
     if package.unread:
         unread = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
         warning = f"{extracted.warning} {unread}" if extracted.warning else unread
-        return ExtractedText(extracted.text, kind, extracted.page_starts, extracted.markdown, warning)
+        return replace(extracted, warning=warning)
     return extracted

@@ -5,7 +5,6 @@ A browser always gets a rendering, never an uploaded file.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import struct
 import sys
@@ -180,18 +179,12 @@ def _marked(page: Any, mark: Mark) -> MarkedLines:
 
 def _as_seen(page: Any, rect: tuple[float, float, float, float]) -> Box:
     """Return a rectangle in the coordinates of the displayed page, which may be rotated or cropped."""
+    from pypdfium2 import PdfPosConv
+
     left, bottom, right, top = rect
-    (x, y), (other_x, other_y) = _point(page, left, top), _point(page, right, bottom)
-    return Box(min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y))
-
-
-def _point(page: Any, x: float, y: float) -> tuple[float, float]:
-    import pypdfium2.raw as pdfium
-
-    across, down = ctypes.c_int(), ctypes.c_int()
-    width, height = (round(length * STEPS) for length in page.get_size())
-    pdfium.FPDF_PageToDevice(page.raw, 0, 0, width, height, 0, x, y, across, down)
-    return across.value / STEPS, down.value / STEPS
+    position = PdfPosConv(page, (0, 0, *(round(length * STEPS) for length in page.get_size()), 0))
+    across, down = zip(position.to_bitmap(left, top), position.to_bitmap(right, bottom), strict=True)
+    return Box(min(across) / STEPS, min(down) / STEPS, max(across) / STEPS, max(down) / STEPS)
 
 
 def _letters_on(textpage: Any) -> tuple[str, list[int]]:

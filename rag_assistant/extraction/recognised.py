@@ -52,6 +52,11 @@ class Box(Struct, frozen=True):
         """The share of a page that it covers."""
         return self.width * self.height
 
+    def is_beside(self, other: Box) -> bool:
+        """Whether it shares at least half of the smaller one's height with another."""
+        shared = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return shared >= MIN_SHARED_HEIGHT * min(self.height, other.height)
+
     def with_(self, other: Box) -> Box:
         """Return the smallest rectangle around both."""
         return Box(
@@ -131,9 +136,8 @@ def _nearest(page: str, needle: str, before: int) -> int | None:
 
 
 def _on_one_line(line: Box, box: Box) -> bool:
-    shared = min(line.bottom, box.bottom) - max(line.top, box.top)
     gap = max(box.left - line.right, line.left - box.right)
-    return shared >= MIN_SHARED_HEIGHT * min(line.height, box.height) and gap <= MAX_GAP * max(line.height, box.height)
+    return line.is_beside(box) and gap <= MAX_GAP * max(line.height, box.height)
 
 
 def _overlap_across(one: Box, other: Box) -> bool:
@@ -224,8 +228,7 @@ def box_of_word(word: Word) -> Box:
 
 
 def _between(above: Box, here: Box) -> str:
-    shared = min(above.bottom, here.bottom) - max(above.top, here.top)
-    if shared > 0.5 * min(above.height, here.height) and here.left >= above.right:
+    if above.is_beside(here) and here.left >= above.right:
         return " "
     apart = here.top - above.bottom > PARAGRAPH_GAP * above.height or here.bottom < above.top
     return "\n\n" if apart else "\n"

@@ -256,13 +256,6 @@ class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     new: bool | UnsetType = UNSET
 
 
-class RefusedFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file in an archive that wasn't added, and why."""
-
-    name: str
-    reason: str
-
-
 def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None = None) -> TurnAnswer:
     """Return the API's view of a turn, with later corrections, if they were looked up."""
     view = view_of(TurnAnswer, turn)

@@ -175,32 +175,31 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: 
     return next((n for n in best_first if _problem(sentence, [texts[n]], question) is None), None)
 
 
-class _Sentence:
-    """A sentence of a passage, prepared for comparison: its content words, its numbers, and what it denies."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self.words = content_stems(text)
-        self.numbers = frozenset(_numbers(text))
-
-    @cached_property
-    def denied(self) -> frozenset[str]:
-        return _denied(self._text)
-
-
 class _Text:
-    """A text, prepared for comparison. It is analysed on demand: most passages are never cited."""
+    """A text or a sentence of one, prepared for comparison. It is analysed on demand: most passages are never cited."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @cached_property
-    def sentences(self) -> tuple[_Sentence, ...]:
-        return tuple(map(_Sentence, split_text(" ".join(self._text.split()))))
+    def sentences(self) -> tuple[_Text, ...]:
+        return tuple(map(_Text, split_text(" ".join(self._text.split()))))
 
     @cached_property
     def stems(self) -> frozenset[str]:
         return frozenset(map(stem, search_words(self._text)))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return content_stems(self._text)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        return frozenset(_numbers(self._text))
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        return _denied(self._text)
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:

@@ -140,18 +140,12 @@ def _with_characters(words: Sequence[str]) -> list[str]:
     return with_characters
 
 
-_one_at_a_time = threading.Lock()
+_one_at_a_time, _stemmer = threading.Lock(), cache(Stemmer.Stemmer)
 
 
 def _stemmed(words: list[str], language: str) -> list[str]:
-    stemmer = _stemmer(language)
-    if stemmer is None:
+    """Return words without their endings, by Snowball's stemmer for a language, if it has one."""
+    if language not in Stemmer.algorithms():
         return words
     with _one_at_a_time:
-        return list(stemmer.stemWords(words))
-
-
-@cache
-def _stemmer(language: str) -> Stemmer.Stemmer | None:
-    """Return Snowball's stemmer for a language, ``None`` if it has none."""
-    return Stemmer.Stemmer(language) if language in Stemmer.algorithms() else None
+        return list(_stemmer(language).stemWords(words))

@@ -157,17 +157,13 @@ def kind_of_ole(content: bytes) -> str:
 
 
 def _refuse_what_is_known(head: bytes, name: str) -> None:
-    zeros = b"\0" in head
-    for start, what in REFUSED.items():
+    zeros, is_tar = b"\0" in head, head[257:262] == b"ustar"
+    for start, what in ({head[:1]: ARCHIVE} if is_tar else REFUSED).items():
         if head.startswith(start) and (zeros or start not in BINARY_ONLY):
             hint = " Unpack it and add what is in it." if what == ARCHIVE else ""
             raise UnsupportedDocument(
                 f'"{name}" is {what}, which has no text to read.{hint} Supported formats: {SUPPORTED}.'
             )
-    if head[257:262] == b"ustar":
-        raise UnsupportedDocument(
-            f'"{name}" is an archive. Unpack it and add what is in it. Supported formats: {SUPPORTED}.'
-        )
 
 
 def _kind_of_text(head: bytes, name: str) -> str:

@@ -4,9 +4,7 @@ import io
 import posixpath
 import zipfile
 import zlib
-from contextlib import suppress
 from xml.etree import ElementTree
-from xml.parsers import expat
 
 from rag_assistant.extraction.formats.kinds import SUPPORTED, kind_of_package
 from rag_assistant.records.errors import ExtractionFailed
@@ -116,7 +114,7 @@ class Package:
                 content = self.read(name)
                 # Pages of old books use harmless character entities.
                 if name.lower().endswith(XML_NAMES):
-                    _refuse_entities(content)
+                    refuse_entities(content)
 
     def _check(self) -> None:
         members = self._archive.infolist()
@@ -129,24 +127,19 @@ class Package:
             raise _too_large()
 
 
-def parsed(content: bytes) -> Element:
-    """Return the root of an XML file. Raises ExtractionFailed if it is broken or defines entities."""
+def refuse_entities(content: bytes) -> None:
+    """Raise ExtractionFailed for an XML file that defines entities."""
     if b"<!ENTITY" in content.replace(b"\0", b""):  # In UTF-16, too.
         raise ExtractionFailed(ENTITIES)
+
+
+def parsed(content: bytes) -> Element:
+    """Return the root of an XML file. Raises ExtractionFailed if it is broken or defines entities."""
+    refuse_entities(content)
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - bounded, without entities, in a child under limits
     except (ElementTree.ParseError, ValueError, LookupError) as error:
         raise ExtractionFailed("This file is damaged: a part of it is not well-formed XML.") from error
-
-
-def _refuse_entities(content: bytes) -> None:
-    def refuse(*_: object) -> None:
-        raise ExtractionFailed(ENTITIES)
-
-    parser = expat.ParserCreate()
-    parser.EntityDeclHandler = refuse
-    with suppress(expat.ExpatError):
-        parser.Parse(content, True)
 
 
 def local(element: Element) -> str:

@@ -156,7 +156,7 @@ def _columns(words: Sequence[Word]) -> list[Word] | None:
 def _place(field: Field, words: Sequence[Word]) -> int:
     """Return the index of the piece before which a field is read: after its label, or before it for a tick."""
     box = field.box
-    beside = [(n, box_of_word(word)) for n, word in enumerate(words) if _share_row(box_of_word(word), box)]
+    beside = [(n, box_of_word(word)) for n, word in enumerate(words) if box.is_beside(box_of_word(word))]
     after = [(one.left - box.right, n) for n, one in beside if -1 <= one.left - box.right <= TICK_GAP * one.height]
     before = [(box.left - one.right, n) for n, one in beside if one.right <= box.left + 1]
     if field.is_tick and after and (not before or min(after) < min(before)):
@@ -169,10 +169,6 @@ def _place(field: Field, words: Sequence[Word]) -> int:
         if -1 <= box.top - one.bottom <= LABEL_ABOVE * one.height and one.left < box.right and box.left < one.right
     ]
     return min(above)[1] + 1 if above else len(words)
-
-
-def _share_row(one: Box, other: Box) -> bool:
-    return min(one.bottom, other.bottom) - max(one.top, other.top) > 0.5 * min(one.height, other.height)
 
 
 def _is_in(word: Word, box: Box) -> bool:

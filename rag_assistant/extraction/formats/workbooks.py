@@ -8,12 +8,13 @@ from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
+from rag_assistant.extraction.formats import packages
 from rag_assistant.extraction.formats.cell_formats import BUILT_IN, GENERAL, shown
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, read_converted
 from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import Span, item, joined
-from rag_assistant.extraction.formats.packages import ENTITIES, RELATION_ID, Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
 from rag_assistant.extraction.formats.sheets import MAX_COLUMNS, Sheet
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
@@ -94,10 +95,11 @@ def _workbook(package: Package, relations: dict[str, tuple[str, str]]) -> Workbo
 def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool]:
     """Return the cells of a sheet, and whether these are all; a truncated one has those before."""
     sheet, place = Sheet(), 0
+    if name not in package.names:
+        return sheet, False
+    content = package.read(name)
+    packages.refuse_entities(content)
     try:
-        content = package.read(name)
-        if b"<!ENTITY" in content.replace(b"\0", b""):
-            raise ExtractionFailed(ENTITIES)
         for _, element in ElementTree.iterparse(io.BytesIO(content)):  # noqa: S314 - bounded, without entities
             if element.tag.endswith("}row"):
                 place = number(element.get("r"), place + 1)
@@ -118,10 +120,6 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
                 (left, top), (right, bottom) = ends
                 sheet.merged.append(Span(int(top), _column(left), int(bottom), min(_column(right), MAX_COLUMNS)))
     except (ElementTree.ParseError, ValueError, LookupError):
-        return sheet, False
-    except ExtractionFailed as error:
-        if str(error) == ENTITIES or name in package.names:
-            raise
         return sheet, False
     return sheet, True
 

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import spells_number, storable
-from rag_assistant.records.views import DocumentAnswer, RefusedFile, data_of, view_of
+from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
@@ -31,14 +31,10 @@ def add() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.post(
-    "/archive",
-    policy=DOCUMENTS,
-    answer={"documents": list[DocumentAnswer], "refused": list[RefusedFile]},
-    status=202,
-    body=UploadFields,
-    form=True,
-)
+ARCHIVE = {"documents": list[DocumentAnswer], "refused": list[dict[str, str]]}
+
+
+@blueprint.post("/archive", policy=DOCUMENTS, answer=ARCHIVE, status=202, body=UploadFields, form=True)
 def add_archive() -> Response:
     """Unpack a ZIP archive and add its files; refused ones are named."""
     ((file, name),), fields = uploaded_files(1)
@@ -47,7 +43,7 @@ def add_archive() -> Response:
     with file:
         added, refused = services().library.accept_archive(file, name, tags=fields.tags, library_id=fields.library_id)
     documents = [visible_data(document) | {"new": new} for document, new in added]
-    return make_response(jsonify(documents=documents, refused=to_builtins([RefusedFile(*one) for one in refused])), 202)
+    return make_response(jsonify(documents=documents, refused=[{"name": n, "reason": why} for n, why in refused]), 202)
 
 
 @blueprint.post("/web-page", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=WebPageBody)
