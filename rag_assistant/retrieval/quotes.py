@@ -25,7 +25,15 @@ from rag_assistant.retrieval.table_answers import answer_from, asks_for_rows, is
 from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
-from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words, stem
+from rag_assistant.retrieval.tokenize import (
+    FORMS,
+    content_stems,
+    content_words,
+    query_words,
+    search_words,
+    stem,
+    words_with_parts,
+)
 from rag_assistant.retrieval.value_kinds import asked_kind, has_value
 
 MAX_SENTENCES = 3
@@ -307,14 +315,14 @@ def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare:
 
 def _word_shares(question: str, texts: Sequence[str]) -> list[float]:
     """Return each text's share of those words of the question that any text has; rare ones weigh more."""
-    words_of_texts = [search_words(text) for text in texts]
+    words_of_texts = [words_with_parts(text) for text in texts]
     language = language_of(set().union(*words_of_texts))
     vocabularies = [frozenset(stems(words, language)) for words in words_of_texts]
     frequency = Counter(word for vocabulary in vocabularies for word in vocabulary)
     # As BM25 weighs them.
     weights = {
         word: log1p((len(texts) - frequency[word] + 0.5) / (frequency[word] + 0.5))
-        for word in stems(query_words(question), language)
+        for word in stems([form for one in query_words(question) for form in FORMS.get(one, (one,))], language)
         if word in frequency
     }
     total = sum(weights.values()) or 1.0

@@ -7,15 +7,25 @@ grows with its size. bench/retrieval/README.md has the results, and the constant
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain
 from math import inf, log10
 from typing import Literal
 
 from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
+from rag_assistant.retrieval.terms import has_part_numbers
+from rag_assistant.retrieval.tokenize import (
+    content_words,
+    query_words,
+    search_words,
+    stem,
+    stems_of_forms,
+    words_with_parts,
+)
 from rag_assistant.retrieval.value_kinds import has_named_kind
 
 Support = Literal["found", "near", "nothing_found"]
@@ -29,6 +39,8 @@ USUAL_SENTENCE = 0.2
 # How many sentences, of how many passages, are embedded, those with the most of the question's words, and how much of
 # each; a third of the questions then take some 8 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
+# In these languages a word may be part of another: Urlaub, Jahresurlaub. Shorter ones are in many by chance.
+COMPOUNDING, MIN_PART_CHARS = frozenset("german dutch swedish danish norwegian finnish".split()), 5
 # The value of the words of a question in another language than the passages, which can't contain any
 # (bench/retrieval/README.md).
 SHARE_ACROSS_LANGUAGES = 0.7
@@ -49,17 +61,23 @@ def support_of(
     ``best_cosine`` and ``compare`` are ``None`` if vectors say nothing. The question's words count at least
     ``min_share``.
     """
-    words = _words(f"{query.context} {query.text}")
-    vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
+    texts = [words_with_parts(f"{one.document} {one.section or ''} {one.text}") for one in passages]
+    vocabularies = [set(map(stem, words)) for words in texts]
+    known = set().union(*vocabularies)
+    compounds = {word for words in texts if language_of(words, min_common=1) in COMPOUNDING for word in words}
+    words = _words(f"{query.context} {query.text}", known, compounds)
+    own = _words(query.text, known, compounds) if content_words(query.text) else set()
     # A follow-up need not repeat its subject.
-    word_sets = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
+    word_sets = [some for some in (words, own) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
+    nearest = [one.text for one in passages[:MAX_PASSAGES]]
+    is_of_kind = has_named_kind(query.text, nearest) and has_part_numbers(query.text, nearest)
     if best_cosine is None or compare is None:
-        return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
+        return "nothing_found" if share < MIN_SHARE_ALONE else "found" if is_of_kind else "near"
     share = max(share, min_share)
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
     enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
-    if passages and not has_named_kind(query.text, [one.text for one in passages[:MAX_PASSAGES]]):
+    if passages and not is_of_kind:
         enough = inf
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
@@ -70,8 +88,14 @@ def support_of(
     return "near" if total < enough else "found"
 
 
-def _words(question: str) -> set[str]:
-    return set(map(stem, query_words(question)))
+def _words(question: str, known: Collection[str], compounds: Collection[str]) -> set[str]:
+    """Return the stems of a question's words, each in a ``known`` form if there is one, or as a part of a compound."""
+    stems = set()
+    for word in query_words(question):
+        forms = stems_of_forms(word)
+        wholes = (stem(one) for one in compounds if len(word) >= MIN_PART_CHARS and word in one)
+        stems.add(next(chain(filter(known.__contains__, forms), wholes), forms[0]))
+    return stems
 
 
 def _nearest_sentence(

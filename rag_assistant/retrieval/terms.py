@@ -22,7 +22,7 @@ from rag_assistant.retrieval.languages import (
     language_of,
     script_of,
 )
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.tokenize import FORMS, query_words, search_words, words_with_parts
 
 # A passage is only in another language than its document if it has this many of that language's common words.
 MIN_COMMON_IN_PASSAGE = 6
@@ -35,8 +35,6 @@ STEM_MARK = "s"
 PART_NUMBER = re.compile(
     r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]{0,40}\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)"
 )
-IDENTIFIER = re.compile(r"(?a:\b[A-Za-z]{0,40}[a-z][A-Z][A-Za-z\d]{0,40}\b)")
-WORD_IN_IDENTIFIER = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
 # Chinese characters in stop words: of, is, the past, what, which, who.
 HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")
@@ -52,9 +50,7 @@ DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
 def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
     """Return the chunks of a document with their languages, and the terms of each, separated by blanks."""
     texts = [indexed_text(document_name, piece.section, piece.text) for piece in pieces]
-    # An identifier also consists of words: max, retry and count of maxRetryCount.
-    parts = ([one for name in IDENTIFIER.findall(text) for one in WORD_IN_IDENTIFIER.findall(name)] for text in texts)
-    words = [search_words(text) + [one.lower() for one in some] for text, some in zip(texts, parts, strict=True)]
+    words = [words_with_parts(text) for text in texts]
     of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
     of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
     terms = [" ".join(stems(_with_characters(some), language)) for some, language in zip(words, of_pieces, strict=True)]
@@ -68,7 +64,8 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
     own = language_of(search_words(question), languages)
     # Text in an unknown language was indexed as the default one of its script.
     searched = [own, *({""} & set(languages))] if own else languages or [""]
-    terms = [term for language in searched for term in stems(telling or words, language)]
+    forms = [form for word in telling or words for form in FORMS.get(word, (word,))]
+    terms = [term for language in searched for term in stems(forms, language)]
     return list(dict.fromkeys([*terms, *_part_number_forms(question)]))
 
 
@@ -99,9 +96,18 @@ def _part_number_forms(question: str) -> Iterator[str]:
         yield from re.findall(r"[a-z]+|\d+", number)
 
 
+def has_part_numbers(question: str, texts: Sequence[str]) -> bool:
+    """Return whether some texts have all part numbers of a question, however they are separated."""
+    together = re.sub(r"[\s/-]", "", " ".join(texts).lower())
+    return all(re.sub("[-/]", "", number) in together for number in PART_NUMBER.findall(question.lower()))
+
+
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
     """Return the possible terms of each word."""
-    return {word: {term for language in languages or [""] for term in stems([word], language)} for word in words}
+    return {
+        word: {term for language in languages or [""] for term in stems(FORMS.get(word, [word]), language)}
+        for word in words
+    }
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:

@@ -25,6 +25,15 @@ INDIAN_NON_JOINER = re.compile("(?<=[\u0900-\u0dff])\u200c")
 MAX_QUERY_WORDS = 64
 STEM_CHARS = 5
 MIN_PLURAL = 3
+# German letters that are also written with two, and short plurals with such a letter: Haus, H\u00e4user, Haeuser.
+UMLAUTS = {"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue", "\u00df": "ss"}
+UMLAUT, DIGRAPH = re.compile("[\u00e4\u00f6\u00fc\u00df]"), re.compile("(?<![aeq])[aou]e")
+UMLAUT_PLURAL = re.compile(r"(?<=^\w{2})(e[nr]?|ern)$|(?<=^\w{3})(e[nr]?|ern)$|(?<=^\w{4})er?$")
+# Irregular plurals, each with the other forms of its word.
+FORMS = {form: forms for forms in map(str.split, WORDS["forms_of_one_word"]) for form in forms}
+# The words of which identifiers consist: max, retry and count of maxRetryCount.
+IDENTIFIER = re.compile(r"(?a:\b[A-Za-z]{0,40}[a-z][A-Z][A-Za-z\d]{0,40}\b)")
+WORD_IN_IDENTIFIER = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def marks() -> str:
@@ -83,7 +92,26 @@ def content_words(question: str) -> list[str]:
 def stem(word: str) -> str:
     """Return the beginning of a word: words with the same one are treated as forms of one word, in any language."""
     word = word.removesuffix("'s").removesuffix("\u2019s")
+    if any(map(str.isdigit, word)):
+        return word  # Ids and figures have no endings.
+    if UMLAUT.search(word):
+        plain = "".join(UMLAUTS.get(letter, letter)[: 2 if letter == "\u00df" else 1] for letter in word)
+        word = UMLAUT_PLURAL.sub("", plain)
     return word[:STEM_CHARS] if len(word) > STEM_CHARS else word.removesuffix("s") if len(word) > MIN_PLURAL else word
+
+
+def stems_of_forms(word: str) -> list[str]:
+    """Return the stem of a word, and those of its irregular forms and other spellings."""
+    forms = [*FORMS.get(word, ()), "".join(UMLAUTS.get(letter, letter) for letter in word)]
+    umlauts = {two: one for one, two in UMLAUTS.items()}
+    forms.append(DIGRAPH.sub(lambda match: umlauts[match[0]], word))
+    return list(dict.fromkeys(map(stem, [word, *forms])))
+
+
+def words_with_parts(text: str) -> list[str]:
+    """Return the words of a text, and those of which its identifiers consist."""
+    parts = (part for one in IDENTIFIER.findall(text) for part in WORD_IN_IDENTIFIER.findall(one))
+    return search_words(text) + [part.lower() for part in parts]
 
 
 def content_stems(text: str) -> frozenset[str]:

@@ -24,8 +24,9 @@ from rag_assistant.retrieval.hybrid import Hit
 
 # FTS5's, for a word in half of all rows and more.
 MIN_IDF = 1e-6
-# Names have spelling variants: Lindqvist, Lindquist. Such a hit gets a part of the rarest word's weight.
-MIN_FUZZY_CHARS, FUZZY_SHARE = 6, 0.4
+# Names have spelling variants: Lindqvist, Lindquist. Such a hit gets a part of the rarest word's weight. So does one in
+# a compound (Jahresurlaub): searching these in the words of more chunks takes tens of milliseconds.
+MIN_FUZZY_CHARS, MIN_TWO_WRONG_CHARS, FUZZY_SHARE, MAX_FOR_PARTS = 6, 10, 0.4, 5_000
 # Uncommitted data. tantivy's minimum, 15 MB, makes more segments, whose merging takes a quarter of the CPU of a start.
 WRITER_BYTES = 60_000_000
 
@@ -71,8 +72,8 @@ class TantivyWords:
     ) -> list[Hit]:
         """Return up to ``limit`` ids of chunks that contain any of ``words``, with their score, best first.
 
-        An unknown name matches those that differ in one letter, unless ``exact``. With ``among``, a small set, only of
-        these.
+        An unknown word or id matches those that differ in one letter, long ones in two, unless ``exact``. With
+        ``among``, a small set, only of these.
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(_separated(" ".join(words))))
@@ -93,9 +94,12 @@ def _separated(words: str) -> str:
 def _weighed(searcher: Searcher, term: str, exact: bool) -> Query:
     """Return the query for a term, weighted as in FTS5: with Lucene's weights, cranfield's passages rank lower."""
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
-    if not (rows or exact) and len(term) >= MIN_FUZZY_CHARS and term.isalpha():
+    if not (rows or exact or term.isdigit()) and len(term) >= MIN_FUZZY_CHARS:
+        alike = [Query.fuzzy_term_query(SCHEMA, "words", term, 1 if len(term) < MIN_TWO_WRONG_CHARS else 2)]
+        if searcher.num_docs <= MAX_FOR_PARTS and term.isalpha():
+            alike.append(Query.regex_query(SCHEMA, "words", f".*{term}.*"))
         weight = FUZZY_SHARE * log(1 + searcher.num_docs)
-        return Query.boost_query(Query.fuzzy_term_query(SCHEMA, "words", term), weight)
+        return Query.boost_query(Query.disjunction_max_query(alike), weight)
     ratio = (max(searcher.num_docs, rows) - rows + 0.5) / (rows + 0.5)
     weight = max(log(ratio), MIN_IDF) / log(1 + ratio)
     return Query.boost_query(Query.term_query(SCHEMA, "words", term, "freq"), weight)
