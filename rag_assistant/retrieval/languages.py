@@ -24,6 +24,8 @@ USUAL_LANGUAGE = {script: next(iter(languages)) for script, languages in COMMON_
 SCRIPT_OF_LANGUAGE = {language: script for script, languages in COMMON_WORDS.items() for language in languages}
 
 COMMON_WORDS_OF = {one: words.split() for some in COMMON_WORDS.values() for one, words in some.items()}
+# In these a word may be part of another: Urlaub, Jahresurlaub.
+COMPOUNDING = frozenset("german dutch swedish danish norwegian finnish".split())
 _LANGUAGES_OF: dict[str, list[str]] = defaultdict(list)
 for _languages in COMMON_WORDS.values():
     for _language, _words in _languages.items():

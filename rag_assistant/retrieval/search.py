@@ -35,7 +35,7 @@ from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.source_reader import MIN_KNOWN_PIECES, SourceReader, with_vectors
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
-from rag_assistant.retrieval.tokenize import content_words, search_words
+from rag_assistant.retrieval.tokenize import FORMS, content_words, search_words
 from rag_assistant.retrieval.value_kinds import has_named_kind
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -267,9 +267,11 @@ class Retriever:
         state, pending = library.keywords, library.pending
 
         def hits(text: str) -> list[Hit]:
-            ranked = self._keywords.search(
-                query_terms(text, state.languages), CANDIDATES + len(pending), library.within, state
-            )
+            # With all forms of all words, doc2dial loses 0.006 of the right documents.
+            irregular = [word for word in content_words(text) if word in FORMS]
+            forms = [form for word in self.unknown(irregular, library) for form in FORMS[word]] if irregular else []
+            words = query_terms(" ".join([text, *forms]), state.languages)
+            ranked = self._keywords.search(words, CANDIDATES + len(pending), library.within, state)
             return _without_pending(ranked, pending, CANDIDATES)
 
         return add(hits(query.text), hits(query.context), query.share) if query.is_follow_up else hits(query.text)

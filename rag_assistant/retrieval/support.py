@@ -14,7 +14,7 @@ from typing import Literal
 
 from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.languages import language_of
+from rag_assistant.retrieval.languages import COMPOUNDING, language_of
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.terms import has_part_numbers
@@ -39,8 +39,8 @@ USUAL_SENTENCE = 0.2
 # How many sentences, of how many passages, are embedded, those with the most of the question's words, and how much of
 # each; a third of the questions then take some 8 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
-# In these languages a word may be part of another: Urlaub, Jahresurlaub. Shorter ones are in many by chance.
-COMPOUNDING, MIN_PART_CHARS = frozenset("german dutch swedish danish norwegian finnish".split()), 5
+# Shorter words are parts of others by chance.
+MIN_PART_CHARS = 5
 # The value of the words of a question in another language than the passages, which can't contain any
 # (bench/retrieval/README.md).
 SHARE_ACROSS_LANGUAGES = 0.7

@@ -22,7 +22,7 @@ from rag_assistant.retrieval.languages import (
     language_of,
     script_of,
 )
-from rag_assistant.retrieval.tokenize import FORMS, query_words, search_words, words_with_parts
+from rag_assistant.retrieval.tokenize import query_words, search_words, words_with_parts
 
 # A passage is only in another language than its document if it has this many of that language's common words.
 MIN_COMMON_IN_PASSAGE = 6
@@ -64,8 +64,7 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
     own = language_of(search_words(question), languages)
     # Text in an unknown language was indexed as the default one of its script.
     searched = [own, *({""} & set(languages))] if own else languages or [""]
-    forms = [form for word in telling or words for form in FORMS.get(word, (word,))]
-    terms = [term for language in searched for term in stems(forms, language)]
+    terms = [term for language in searched for term in stems(telling or words, language)]
     return list(dict.fromkeys([*terms, *_part_number_forms(question)]))
 
 
@@ -104,10 +103,7 @@ def has_part_numbers(question: str, texts: Sequence[str]) -> bool:
 
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
     """Return the possible terms of each word."""
-    return {
-        word: {term for language in languages or [""] for term in stems(FORMS.get(word, [word]), language)}
-        for word in words
-    }
+    return {word: {term for language in languages or [""] for term in stems([word], language)} for word in words}
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:

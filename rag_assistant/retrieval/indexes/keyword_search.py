@@ -12,9 +12,10 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.languages import COMPOUNDING
 
 if TYPE_CHECKING:
-    from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
+    from rag_assistant.retrieval.indexes.tantivy_words import Match, TantivyWords
     from rag_assistant.storage.documents.chunks import KeywordIndex, KeywordState
     from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
 
@@ -59,7 +60,8 @@ class KeywordSearch:
         if state.change is None:
             return self._store.search(words, limit, within)
         held = self._in_step(state.change)
-        return [] if held is None else _best(held, words, limit, within)
+        how: Match = "parts" if COMPOUNDING.intersection(state.languages) else "alike"
+        return [] if held is None else _best(held, words, limit, within, how)
 
     def unknown(
         self, words: Sequence[str], within: ChunksInScope | None = None, state: KeywordState | None = None
@@ -71,7 +73,7 @@ class KeywordSearch:
         if state.change is None:
             return self._store.unknown(words, within)
         held = self._in_step(state.change)
-        return set() if held is None else {word for word in words if not _best(held, [word], 1, within, exact=True)}
+        return set() if held is None else {word for word in words if not _best(held, [word], 1, within, "exact")}
 
     def is_loading(self, state: KeywordState | None = None) -> bool:
         """Return whether the words of a large library have yet to be read for the first time."""
@@ -150,21 +152,19 @@ class KeywordSearch:
             first = rows[-1][0] + 1
 
 
-def _best(
-    held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None, *, exact: bool = False
-) -> list[Hit]:
+def _best(held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None, how: Match) -> list[Hit]:
     if within is None:
-        return held.best(words, limit, exact=exact)
+        return held.best(words, limit, how=how)
     if len(within.ids) <= MAX_FEW:
-        return held.best(words, limit, within.ids.all().tolist(), exact=exact)
-    return _best_within(held, words, limit, within.ids, exact)
+        return held.best(words, limit, within.ids.all().tolist(), how)
+    return _best_within(held, words, limit, within.ids, how)
 
 
-def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges, exact: bool) -> list[Hit]:
+def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges, how: Match) -> list[Hit]:
     """Return the first ``limit`` hits among some ids, requesting more hits of all while others rank higher."""
     count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
     while True:
-        hits = held.best(words, count, exact=exact)
+        hits = held.best(words, count, how=how)
         within = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
         if len(within) >= limit or len(hits) < count:
             return within[:limit]

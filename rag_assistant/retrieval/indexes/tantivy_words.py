@@ -6,6 +6,7 @@ It examines a fraction of the chunks that contain a word, since it has score bou
 
 from collections.abc import Collection, Iterable, Sequence
 from math import log
+from typing import Literal
 
 from tantivy import (
     Document,
@@ -39,6 +40,9 @@ SCHEMA = (
     .build()
 )
 
+# How a word matches: as it is, an unknown one also alike, or also as part of another.
+Match = Literal["exact", "alike", "parts"]
+
 
 class TantivyWords:
     """Finds chunks by words, best first, as of the last ``change``. Only one thread changes it."""
@@ -68,16 +72,16 @@ class TantivyWords:
         self._searcher = self._index.searcher()
 
     def best(
-        self, words: Sequence[str], limit: int, among: Collection[int] | None = None, *, exact: bool = False
+        self, words: Sequence[str], limit: int, among: Collection[int] | None = None, how: Match = "alike"
     ) -> list[Hit]:
         """Return up to ``limit`` ids of chunks that contain any of ``words``, with their score, best first.
 
-        An unknown word or id matches those that differ in one letter, long ones in two, unless ``exact``. With
-        ``among``, a small set, only of these.
+        An unknown word or id matches those that differ in one letter, long ones in two, and with "parts" compounds of
+        it, unless "exact". With ``among``, a small set, only of these.
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(_separated(" ".join(words))))
-        query = Query.boolean_query([(Occur.Should, _weighed(searcher, term, exact)) for term in terms])
+        query = Query.boolean_query([(Occur.Should, _weighed(searcher, term, how)) for term in terms])
         if among is not None:
             these = Query.const_score_query(Query.term_set_query(SCHEMA, "id", sorted(among)), 0.0)
             query = Query.boolean_query([(Occur.Must, these), (Occur.Must, query)])
@@ -91,12 +95,12 @@ def _separated(words: str) -> str:
     return words.replace("'", " ").replace("\u2019", " ")
 
 
-def _weighed(searcher: Searcher, term: str, exact: bool) -> Query:
+def _weighed(searcher: Searcher, term: str, how: Match) -> Query:
     """Return the query for a term, weighted as in FTS5: with Lucene's weights, cranfield's passages rank lower."""
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
-    if not (rows or exact or term.isdigit()) and len(term) >= MIN_FUZZY_CHARS:
+    if not (rows or how == "exact" or term.isdigit()) and len(term) >= MIN_FUZZY_CHARS:
         alike = [Query.fuzzy_term_query(SCHEMA, "words", term, 1 if len(term) < MIN_TWO_WRONG_CHARS else 2)]
-        if searcher.num_docs <= MAX_FOR_PARTS and term.isalpha():
+        if how == "parts" and searcher.num_docs <= MAX_FOR_PARTS and term.isalpha():
             alike.append(Query.regex_query(SCHEMA, "words", f".*{term}.*"))
         weight = FUZZY_SHARE * log(1 + searcher.num_docs)
         return Query.boost_query(Query.disjunction_max_query(alike), weight)
