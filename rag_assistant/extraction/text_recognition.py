@@ -55,20 +55,14 @@ def recognise(
             lines = lines_confined(__name__, path, arguments, limits, len(waiting), cancelled=cancelled)
             with closing(lines):
                 for line in lines:
-                    yield _understood(line, waiting.pop(0))
+                    yield replace(decode(line, type=RecognisedPage), page=waiting.pop(0))
             problem = "Text recognition ended early."
+        except MsgspecError:
+            problem = "Text recognition failed: the result made no sense."
         except ExtractionFailed as error:
             problem = str(error)
         if waiting:  # The current page broke the process: a new one reads the others.
             yield RecognisedPage(waiting.pop(0), problem=problem)
-
-
-def _understood(line: bytes, page: int) -> RecognisedPage:
-    """Return a page from a line of the process's output."""
-    try:
-        return replace(decode(line, type=RecognisedPage), page=page)
-    except MsgspecError as error:
-        raise ExtractionFailed("Text recognition failed: the result made no sense.") from error
 
 
 @cache

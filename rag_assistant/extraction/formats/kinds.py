@@ -3,6 +3,7 @@
 import re
 import struct
 
+from rag_assistant.extraction.formats import DATA
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 PLAIN = "text/plain"
@@ -46,17 +47,10 @@ PICTURE, SOUND, PROGRAM, ARCHIVE = "an image", "audio or video", "a program", "a
 DATABASE, FONT = "a database", "a font"
 OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 MARKS = {OLE_MARK: OLE, b"\x89PNG\r\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF}
-# Kinds without readable text, by their first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
-REFUSED = {
-    b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE,
-    b"BZh": ARCHIVE, b"\xfd7zXZ\0": ARCHIVE, b"7z\xbc\xaf\x27\x1c": ARCHIVE, b"Rar!\x1a": ARCHIVE,
-    b"\x28\xb5\x2f\xfd": ARCHIVE,
-    b"\x7fELF": PROGRAM, b"\xca\xfe\xba\xbe": PROGRAM, b"\xcf\xfa\xed\xfe": PROGRAM, b"\0asm": PROGRAM,
-    b"OggS": SOUND, b"fLaC": SOUND, b"ID3": SOUND, b"\x1aE\xdf\xa3": SOUND, b"SQLite format 3\0": DATABASE,
-    b"PAR1": DATABASE, b"wOFF": FONT, b"wOF2": FONT, b"OTTO": FONT, b"\0\1\0\0\0": FONT, b"MZ": PROGRAM, b"BM": PICTURE,
-    b"RIFF": SOUND,
-}  # fmt: skip
-BINARY_ONLY = (b"MZ", b"BM", b"BZh", b"ID3", b"OggS", b"fLaC", b"PAR1", b"RIFF", b"wOFF", b"wOF2", b"OTTO", b"8BPS")
+# Kinds without readable text, by their first bytes. Two letters prove nothing in a text.
+KINDS = {"picture": PICTURE, "sound": SOUND, "program": PROGRAM, "archive": ARCHIVE, "database": DATABASE, "font": FONT}
+REFUSED = {bytes.fromhex(mark): KINDS[name] for name, marks in DATA["refused_marks"].items() for mark in marks.split()}
+BINARY_ONLY = tuple(map(bytes.fromhex, DATA["marks_of_binary_files_only"].split()))
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MAX_CONTROL_SHARE = 0.05
 UNKNOWN_OFFICE_FILE = "This is an Office file of a kind that cannot be read. Save it as DOCX or PDF."

@@ -108,7 +108,9 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
                     match = REFERENCE.fullmatch(cell.get("r", ""))
                     column = min(_column(match[1]) if match else column + 1, MAX_COLUMNS)
                     cells[column] = text = workbook.cell(cell)
-                    sheet.has_uncounted = sheet.has_uncounted or (text[:1] in ("", "=") and _is_uncounted(cell))
+                    # A formula without a result; an empty text is one.
+                    is_formula = text[:1] in ("", "=") and cell.get("t") != "str" and cell.find("{*}f") is not None
+                    sheet.has_uncounted = sheet.has_uncounted or (is_formula and not cell.findtext("{*}v"))
                 sheet.rows[place] = cells
                 if element.get("hidden") in ("1", "true"):
                     sheet.hidden_rows.add(place)
@@ -122,11 +124,6 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
     except (ElementTree.ParseError, ValueError, LookupError):
         return sheet, False
     return sheet, True
-
-
-def _is_uncounted(cell: Element) -> bool:
-    """Return whether a cell has a formula without a result; an empty text is one."""
-    return cell.get("t") != "str" and cell.find("{*}f") is not None and not cell.findtext("{*}v")
 
 
 @cache
