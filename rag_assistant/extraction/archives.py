@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from rag_assistant.extraction.formats.packages import BROKEN
-from rag_assistant.extraction.sandbox_process import Limits, write_confined
+from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 MAX_FILES, MAX_FOLDERS, MAX_BYTES = 1_000, 20, 1_000_000_000
@@ -52,7 +52,7 @@ def unpacked(
     with TemporaryFile(dir=folder) as output:
         try:
             with _unpacking:  # For the sake of the disk, one at a time.
-                write_confined(__name__, file, [str(max_file_mb)], limits, output)
+                output.writelines(confined(__name__, file, [str(max_file_mb)], limits))
         except ExtractionFailed as error:
             raise UnsupportedDocument(str(error)) from error
         output.seek(0)

@@ -11,7 +11,7 @@ from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN, read_document, read_utf8
-from rag_assistant.extraction.sandbox_process import Limits, run_confined
+from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -36,8 +36,8 @@ def extract(
         text = read_utf8(path.read_bytes())
         if text is not None:
             return _checked(ExtractedText(text, media_type, markdown=media_type == MARKDOWN))
-    limits = Limits(memory_mb, timeout_seconds, MAX_OUTPUT_BYTES)
-    first, _, content = run_confined(__name__, path, [media_type], limits, cancelled=cancelled).partition(b"\n")
+    limits = Limits(memory_mb, timeout_seconds, MAX_OUTPUT_BYTES, cancelled)
+    first, _, content = b"".join(confined(__name__, path, [media_type], limits)).partition(b"\n")
     try:
         return _checked(replace(decode(first, type=ExtractedText), text=content.decode()))
     except (ValueError, MsgspecError) as error:

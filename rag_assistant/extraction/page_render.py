@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_assistant.extraction.formats.kinds import IMAGES
 from rag_assistant.extraction.recognised import Box, find_letters, letters_of, lines_of, parts_of
-from rag_assistant.extraction.sandbox_process import Limits, run_confined
+from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.errors import ExtractionFailed
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -69,7 +69,7 @@ def draw_page(
     mark = replace(mark, passage=mark.passage[:most])
     argument = json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output = run_confined(__name__, path, [media_type, str(page), argument], limits)
+    output = b"".join(confined(__name__, path, [media_type, str(page), argument], limits))
     if not output.startswith(PNG):
         raise ExtractionFailed("Rendering this page failed: the result is not an image.")
     return output

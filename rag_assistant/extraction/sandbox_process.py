@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import IO
 
@@ -30,12 +29,17 @@ TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
 class Limits(Struct, frozen=True):
-    """The resources of a process, the maximum size of its output, and its priority: 0 is the usual, 19 the lowest."""
+    """The resources of a process, and the maximum size of its output; with ``lines``, of each of that many lines.
+
+    Its priority is from 0, the usual one, to 19. ``cancelled`` is polled several times a second.
+    """
 
     memory_mb: int
     timeout_seconds: float
     max_output_bytes: int
+    cancelled: Callable[[], bool] = lambda: False
     niceness: int = 0
+    lines: int = 0
 
 
 class Failure(Struct, frozen=True):
@@ -45,70 +49,29 @@ class Failure(Struct, frozen=True):
     cause: str
 
 
-def run_confined(
-    module: str, file: Path, arguments: Sequence[str], limits: Limits, *, cancelled: Callable[[], bool] = lambda: False
-) -> bytes:
-    """Return what the ``work`` of a ``module`` yields for a file and some arguments.
+def confined(module: str, file: Path | IO[bytes], arguments: Sequence[str], limits: Limits) -> Generator[bytes]:
+    """Yield what the ``work`` of a ``module`` yields for a file, which may be open, and some arguments, in any pieces.
 
-    ``cancelled`` is polled several times a second. Raises ExtractionCancelled, and ExtractionFailed if it does, takes
-    too long or yields too much.
-    """
-    output = BytesIO()
-    write_confined(module, file, arguments, limits, output, cancelled=cancelled)
-    return output.getvalue()
-
-
-def write_confined(
-    module: str,
-    file: Path | IO[bytes],
-    arguments: Sequence[str],
-    limits: Limits,
-    output: IO[bytes],
-    *,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> None:
-    """Write what the ``work`` of a ``module`` yields for a file, which may be open, to ``output``.
-
-    Otherwise as ``run_confined``.
+    Raises ExtractionCancelled, and ExtractionFailed if it does, takes too long or yields too much.
     """
     end = b""
     with _started(module, file, arguments, limits) as process:
-        for piece in _pieces(process, limits, cancelled):
-            output.write(piece)
+        for piece in _pieces(process, limits):
+            yield piece
             end = (end + piece)[-MAX_FAILURE_BYTES:]
     _raise_for_end(process.returncode, limits.timeout_seconds, end)
 
 
-def lines_confined(
-    module: str,
-    file: Path,
-    arguments: Sequence[str],
-    limits: Limits,
-    count: int,
-    *,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> Generator[bytes]:
-    """Yield each line that the ``work`` of a ``module`` yields; the limits apply to each of ``count`` lines.
-
-    Otherwise as ``run_confined``.
-    """
-    with _started(module, file, arguments, limits, count) as process:
-        rest = b""
-        for piece in _pieces(process, limits, cancelled, line_by_line=True):
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
-    _raise_for_end(process.returncode, limits.timeout_seconds, rest)
-
-
 @contextmanager
 def _started(
-    module: str, file: Path | IO[bytes], arguments: Sequence[str], limits: Limits, times: int = 1
+    module: str, file: Path | IO[bytes], arguments: Sequence[str], limits: Limits
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run a module, and clean up after it."""
     path, opened = (str(file), None) if isinstance(file, Path) else ("", file)
-    resources = (limits.memory_mb, int(times * limits.timeout_seconds) + 1, limits.niceness)
+    cpu_seconds = int(max(1, limits.lines) * limits.timeout_seconds) + 1
+    resources = map(str, (limits.memory_mb, cpu_seconds, limits.niceness))
     process = subprocess.Popen(
-        [sys.executable, "-m", PROGRAM, module, *map(str, resources), path, *arguments],
+        [sys.executable, "-m", PROGRAM, module, *resources, path, *arguments],
         stdin=opened or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -145,9 +108,7 @@ def _raise_for_end(status: int, timeout_seconds: float, end: bytes) -> None:
         raise ExtractionFailed("Reading this file failed: it is damaged, or it needs more memory or time than allowed.")
 
 
-def _pieces(
-    process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], *, line_by_line: bool = False
-) -> Iterator[bytes]:
+def _pieces(process: subprocess.Popen[bytes], limits: Limits) -> Iterator[bytes]:
     """Yield the output of a process. Raises ExtractionFailed if it, or a line of it, takes too long or is too large."""
     assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
     deadline = time.monotonic() + limits.timeout_seconds
@@ -155,7 +116,7 @@ def _pieces(
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
-            if cancelled():
+            if limits.cancelled():
                 raise ExtractionCancelled
             if time.monotonic() > deadline:
                 raise ExtractionFailed(f"Reading this file took longer than {limits.timeout_seconds:g} seconds.")
@@ -168,7 +129,7 @@ def _pieces(
             if size > limits.max_output_bytes:
                 raise ExtractionFailed("This file has more text than can be stored. Split it.")
             yield piece
-            if line_by_line and b"\n" in piece:
+            if limits.lines and b"\n" in piece:
                 deadline, size = time.monotonic() + limits.timeout_seconds, 0
 
 

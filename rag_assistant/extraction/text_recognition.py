@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.recognised import in_reading_order
-from rag_assistant.extraction.sandbox_process import Limits, lines_confined
+from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.settings.package_files import command_for_extra
@@ -48,14 +48,15 @@ def recognise(
     it. Raises ExtractionCancelled.
     """
     waiting = list(pages)
-    limits = Limits(memory_mb, timeout_seconds, MAX_LINE_BYTES, NICENESS)
     while waiting:
-        arguments = [media_type, json.dumps(waiting)]
+        arguments, rest = [media_type, json.dumps(waiting)], b""
+        limits = Limits(memory_mb, timeout_seconds, MAX_LINE_BYTES, cancelled, NICENESS, len(waiting))
         try:
-            lines = lines_confined(__name__, path, arguments, limits, len(waiting), cancelled=cancelled)
-            with closing(lines):
-                for line in lines:
-                    yield replace(decode(line, type=RecognisedPage), page=waiting.pop(0))
+            with closing(confined(__name__, path, arguments, limits)) as pieces:
+                for piece in pieces:
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in lines:
+                        yield replace(decode(line, type=RecognisedPage), page=waiting.pop(0))
             problem = "Text recognition ended early."
         except MsgspecError:
             problem = "Text recognition failed: the result made no sense."

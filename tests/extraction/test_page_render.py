@@ -1,6 +1,7 @@
 """Pictures of pages: where a passage is marked, and that nothing but a picture or a sentence comes of any file."""
 
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +33,10 @@ def a_pdf(tmp_path: Path, *pages: str) -> Path:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no process to draw, which takes longer than to draw; the other tests do."""
 
-    def draw(_: str, path: Path, arguments: list[str], _limits: object) -> bytes:
-        return b"".join(page_render.work(path, *arguments))
+    def draw(_: str, path: Path, arguments: list[str], _limits: object) -> Iterator[bytes]:
+        return page_render.work(path, *arguments)
 
-    monkeypatch.setattr(page_render, "run_confined", draw)
+    monkeypatch.setattr(page_render, "confined", draw)
 
 
 def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, whole: bool = True) -> bytes:
@@ -142,7 +143,7 @@ def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path:
 
 
 def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_render, "run_confined", lambda *_args, **_more: b"<script>alert(1)</script>")
+    monkeypatch.setattr(page_render, "confined", lambda *_: [b"<script>alert(1)</script>"])
     with pytest.raises(ExtractionFailed, match="the result is not an image"):
         drawn(tmp_path / "kept")
 

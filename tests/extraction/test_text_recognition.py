@@ -4,6 +4,7 @@ import io
 import math
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -131,12 +132,12 @@ def test_pages_that_break_the_process_do_not_take_the_others_with_them(
 ) -> None:
     started = []
 
-    def lines(_module: str, _path: Path, arguments: list[str], *_: object, **__: object):  # type: ignore[no-untyped-def]
+    def lines(_module: str, _path: Path, arguments: list[str], _: object) -> Iterator[bytes]:
         started.append(arguments[1])
-        yield encode(RecognisedPage(1, ((Word("goose", 1, 2, 3, 4),),)))
+        yield encode(RecognisedPage(1, ((Word("goose", 1, 2, 3, 4),),))) + b"\n"
         raise ExtractionFailed("Reading this file took longer than 1 seconds.")
 
-    monkeypatch.setattr("rag_assistant.extraction.text_recognition.lines_confined", lines)
+    monkeypatch.setattr("rag_assistant.extraction.text_recognition.confined", lines)
     found = recognised(tmp_path / "scan", kinds.PDF, 1, 2, 3)
     assert started == ["[1, 2, 3]", "[3]"]
     assert [page.page for page in found] == [1, 2, 3]

@@ -15,7 +15,7 @@ from msgspec.json import Decoder, encode
 
 from rag_assistant.conversations.exchange.files import read_export
 from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export
-from rag_assistant.extraction.sandbox_process import Limits, write_confined
+from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
 
@@ -54,7 +54,7 @@ def read_confined(
         if not _reading.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
-            write_confined(__name__, file, args, limits, read)
+            read.writelines(confined(__name__, file, args, limits))
         except ExtractionFailed as error:
             raise InvalidRequest(str(error)) from error
         finally:

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
-from rag_assistant.extraction.formats.markup import raised, span_mark, with_plain_tables, with_powers
+from rag_assistant.extraction.formats.markup import MARK, raised, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.packages import number
 from rag_assistant.extraction.formats.rtf import prepared, with_list_marks
 from rag_assistant.extraction.formats.texts import clean, decoded
@@ -36,7 +36,7 @@ def _with_marked_spans(page: str) -> str:
             return f"<{match[1]}>"
         # Of rows that differ in number of cells the library makes no table: the others stand in front of this one.
         cell = f'<{match[1]} rowspan="{deep}">' if deep > 1 else f"<{match[1]}>"
-        return f"{cell}</{match[1]}>" * (wide - 1) + cell + span_mark(wide, deep)
+        return f"{cell}</{match[1]}>" * (wide - 1) + cell + f"{MARK}{wide},{deep}{MARK}"
 
     return CELL.sub(marked, page) if MERGED.search(page) else page
 

@@ -23,6 +23,7 @@ TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
 TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
 # A longer text than this is no label, and is not repeated in each row that its cell covers.
 MAX_REPEATED_CHARS = 300
+# At the beginning of a cell: how many columns, of which it is the last, and rows it covers.
 MARK = "\ue001"
 SPAN_MARK = re.compile(rf"{MARK}(\d+),(\d+){MARK}")
 BORDER = re.compile(r"(?<!\\)\|")
@@ -113,11 +114,6 @@ def with_plain_tables(text: str) -> str:
     """
     plain = TABLE.sub(lambda match: _plain([_cells(line) for line in match[0].split("\n")]), TABLE_END.sub("\n", text))
     return SPAN_MARK.sub("", plain)
-
-
-def span_mark(wide: int, deep: int) -> str:
-    """Return what says at the beginning of a cell how many columns, of which it is the last, and rows it covers."""
-    return f"{MARK}{wide},{deep}{MARK}"
 
 
 def _plain(rows: list[list[str]]) -> str:
