@@ -63,10 +63,10 @@ def support_of(
     """
     texts = [words_with_parts(f"{one.document} {one.section or ''} {one.text}") for one in passages]
     vocabularies = [set(map(stem, words)) for words in texts]
-    known = set().union(*vocabularies)
+    vocabulary = set().union(*vocabularies)
     compounds = {word for words in texts if language_of(words, min_common=1) in COMPOUNDING for word in words}
-    words = _words(f"{query.context} {query.text}", known, compounds)
-    own = _words(query.text, known, compounds) if content_words(query.text) else set()
+    words = _words(f"{query.context} {query.text}", vocabulary, compounds)
+    own = _words(query.text, vocabulary, compounds) if content_words(query.text) else set()
     # A follow-up need not repeat its subject.
     word_sets = [some for some in (words, own) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
@@ -88,13 +88,13 @@ def support_of(
     return "near" if total < enough else "found"
 
 
-def _words(question: str, known: Collection[str], compounds: Collection[str]) -> set[str]:
-    """Return the stems of a question's words, each in a ``known`` form if there is one, or as a part of a compound."""
+def _words(question: str, vocabulary: Collection[str], compounds: Collection[str]) -> set[str]:
+    """Return the stems of a question's words, each in a ``vocabulary`` form if there is one, or as a part of a compound."""
     stems = set()
     for word in query_words(question):
         forms = stems_of_forms(word)
         wholes = (stem(one) for one in compounds if len(word) >= MIN_PART_CHARS and word in one)
-        stems.add(next(chain(filter(known.__contains__, forms), wholes), forms[0]))
+        stems.add(next(chain(filter(vocabulary.__contains__, forms), wholes), forms[0]))
     return stems
 
 
