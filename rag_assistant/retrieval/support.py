@@ -89,7 +89,7 @@ def support_of(
 
 
 def _words(question: str, vocabulary: Collection[str], compounds: Collection[str]) -> set[str]:
-    """Return the stems of a question's words, each in a ``vocabulary`` form if there is one, or as a part of a compound."""
+    """Return the stems of a question's words, in the forms that a vocabulary has, or as a part of a compound."""
     stems = set()
     for word in query_words(question):
         forms = stems_of_forms(word)
