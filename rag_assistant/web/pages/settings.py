@@ -156,7 +156,10 @@ def change() -> Response:
         if "test" in request.form:
             return make_response(settings(services().check_connection(in_force.tried(changed))))
         if "list" in request.form:
-            return make_response(settings(models=services().models.trying(in_force.tried(changed)).listed()))
+            models = services().models.trying(in_force.tried(changed))
+            if not models.has_endpoint:
+                raise NoEndpoint
+            return make_response(settings(models=models.listed()))
         if changed:
             in_force.change(changed, request.form.get("stamp", ""))
             note_for_audit(f"changed settings ({', '.join(sorted(changed))})", in_force.path.name)

@@ -203,6 +203,7 @@ def test_the_models_of_an_address_are_listed_to_choose_from(
     offered = re.findall(r"<option( selected)?>(\w+)</option>", text.split('id="model-name"')[1].split("</select>")[0])
     assert offered == [(" selected", "mine"), ("", "one"), ("", "two")]
     assert not file.exists(), "a list saves nothing"
+    assert 'role="alert"' in save(unconnected, openai_base_url="", list="1").text, "nobody is asked"
     away = save(unconnected, openai_base_url="http://127.0.0.1:1/v1", list="1")
     assert away.status_code == 502
     assert "could not be reached" in away.text
