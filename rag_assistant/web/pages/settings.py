@@ -19,6 +19,7 @@ from rag_assistant.records.errors import (
     NotAllowed,
     SettingsChanged,
     SettingsError,
+    cause_alone,
 )
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.declaration import Group, Url
@@ -171,8 +172,8 @@ def change() -> Response:
 
 
 def _as_labelled(error: str) -> str:
-    """Return a setting's error with its label in place of its name."""
-    name, blank, rest = error.partition(" ")
+    """Return a setting's error with its label in place of its name, or why an endpoint lists no models."""
+    name, blank, rest = cause_alone(error).partition(" ")
     return f"{EDITED.get(name, name)}{blank}{_in_words(rest)}"
 
 

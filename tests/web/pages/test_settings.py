@@ -207,6 +207,12 @@ def test_the_models_of_an_address_are_listed_to_choose_from(
     away = save(unconnected, openai_base_url="http://127.0.0.1:1/v1", list="1")
     assert away.status_code == 502
     assert "could not be reached" in away.text
+    assert "Your question was saved" not in away.text
+
+
+def test_where_a_setting_comes_from_is_said_in_the_language_of_the_page(client: FlaskClient) -> None:
+    german = client.get("/settings", headers=PAGE | {"Accept-Language": "de"}).text
+    assert "Umgebung (OPENAI_MODEL)" in german
 
 
 def test_every_setting_is_changed_with_a_form_of_its_own_or_says_why_not(client: FlaskClient, file: Path) -> None:
