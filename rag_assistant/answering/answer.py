@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rag_assistant.answering import overflow
 from rag_assistant.answering.coverage import with_coverage
 from rag_assistant.answering.live import LiveTurn, step_events
-from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
+from rag_assistant.answering.quoting import instead_of_quotes
 from rag_assistant.answering.recall import notes_about, with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request, shown_with
 from rag_assistant.answering.search import search_for
@@ -24,7 +24,14 @@ from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.records import QUOTES, Conversation, ModelReply, ModelRequest, Turn
-from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelError, QuestionDoesNotFit, ToolsRefused
+from rag_assistant.records.errors import (
+    AssistantError,
+    ContextTooLong,
+    ModelError,
+    QuestionDoesNotFit,
+    ToolsRefused,
+    cause_alone,
+)
 from rag_assistant.runtime.telemetry.steps import step
 
 log = logging.getLogger(__name__)
@@ -60,7 +67,7 @@ def answer(
             # A quote can't replace a caller's own tools or schema.
             if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
-            live.note(note_of_failure(error))
+            live.note(f"{cause_alone(str(error))} Your documents are quoted instead.")
             if is_quoted:
                 live.turn = replace(live.turn, model=QUOTES)
             else:

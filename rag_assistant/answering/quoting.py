@@ -17,7 +17,6 @@ from rag_assistant.conversations.summary_lines import (
     NOTHING_IN_SCOPE,
     extract,
 )
-from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
 from rag_assistant.retrieval.tokenize import content_words
@@ -153,11 +152,6 @@ def quoted_answer(
         text = "\n\n".join(_paragraphs(quote, sources)) + f"{gap}[{quote.n}]"
         yield f"\n\n{quote.note}" if quote.note else ""
         yield "\n\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
-
-
-def note_of_failure(error: Exception) -> str:
-    """Return the note for quotes that replace a failed model's answer."""
-    return f"{cause_alone(str(error))} Your documents are quoted instead."
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:

@@ -23,6 +23,7 @@ UNANSWERED: frozenset[str] = frozenset({"failed", "erased"})
 class LeftOut(Struct, frozen=True):
     """Turns between ``first_turn`` and ``last_turn`` that the model doesn't see, and why.
 
+    Runs may overlap: the shortest one around a turn that isn't kept has its reason.
     ``trimmed`` says whether they count in ``history_trimmed``. It depends on what is sent and never on when, so that a
     regenerated answer says the same.
     """
