@@ -57,7 +57,7 @@ def test_without_a_model_the_page_says_so_and_connects_one(newcomer: Page, tmp_p
     saved = json.loads((tmp_path / "settings.json").read_text())
     assert saved == {"openai_base_url": stub.url, "openai_api_key": "sk-typed"}
     (tmp_path / "settings.json").write_text(json.dumps(saved | {"openai_model": "other"}))
-    expect(newcomer.locator("#drawer #setting-openai_model .value")).to_have_text('"other"')
+    expect(newcomer.locator("#drawer #setting-openai_model .value")).to_have_text("other")
     expect(form.get_by_label("How many earlier turns to send")).to_have_value("few")
 
 
