@@ -51,7 +51,14 @@ def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing
         raise click.UsageError("--remove-missing works only on this machine's library, without --server.")
     added, rejected = _add_files(api, paths, tags)
     if remove_missing and api.services is not None:
-        _remove_missing(api.services, paths)
+        from rag_assistant.documents.intake import Intake
+        from rag_assistant.documents.sources.folder import Folder, is_file
+
+        folders = [Folder(path) for path in paths]
+        intake = Intake(api.services.library)
+        for document in intake.gone(lambda origin: any(folder.holds(origin) for folder in folders), is_file):
+            api.services.library.remove(document.id)
+            click.echo(f"{document.origin}: gone, document {document.id} deleted")
     work_with_progress(api, added, rejected)
 
 
@@ -172,17 +179,6 @@ def reject(name: str, error: Exception) -> int:
         raise error
     click.secho(f"{name}: {error}", fg="red", err=True)
     return 1
-
-
-def _remove_missing(services: Services, paths: Sequence[Path]) -> None:
-    from rag_assistant.documents.intake import Intake
-    from rag_assistant.documents.sources.folder import Folder, is_file
-
-    folders = [Folder(path) for path in paths]
-    intake = Intake(services.library)
-    for document in intake.gone(lambda origin: any(folder.holds(origin) for folder in folders), is_file):
-        services.library.remove(document.id)
-        click.echo(f"{document.origin}: gone, document {document.id} deleted")
 
 
 def _line(one: DocumentData) -> str:

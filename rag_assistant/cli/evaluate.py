@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -57,7 +57,16 @@ def evaluate(services: Services, conversation: int | None, limit: int | None, as
     except KeyboardInterrupt:
         interrupted = True
     if as_json:
-        click.echo(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
+        counts = {
+            "counts": count_verdicts(one.verdict for one in done),
+            "since_last": count_verdicts(one.since_last for one in done if one.since_last),
+        }
+        questions = [
+            data_of(rated_view(one.turn))
+            | {"verdict": one.verdict, "since_last": one.since_last, "error": one.error, "result": one.result}
+            for one in done
+        ]
+        click.echo(json.dumps(counts | {"questions": questions}, ensure_ascii=False, indent=2))
     else:
         _print(done)
     worse = any(one.verdict in ("worse", "failed") for one in done)
@@ -75,18 +84,6 @@ def _chosen(services: Services, conversation: int | None, limit: int | None) -> 
     services.load_embedder()
     services.keywords.load()
     return rated[-limit:] if limit else rated
-
-
-def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
-    return {
-        "counts": count_verdicts(one.verdict for one in done),
-        "since_last": count_verdicts(one.since_last for one in done if one.since_last),
-        "questions": [
-            data_of(rated_view(one.turn))
-            | {"verdict": one.verdict, "since_last": one.since_last, "error": one.error, "result": one.result}
-            for one in done
-        ],
-    }
 
 
 def _print(done: Sequence[Evaluated]) -> None:

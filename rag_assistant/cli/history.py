@@ -1,6 +1,7 @@
-"""``rag-assistant history``: list, show, export and erase conversations, and see what the model was sent."""
+"""``rag-assistant history``: conversations, and what the model was sent; ``receipts``: that, signed, and verified."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -8,7 +9,7 @@ from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.records.errors import ConversationDeleted
+from rag_assistant.records.errors import ConversationDeleted, InvalidReceipts
 
 TURNS_SHOWN = 20
 CONVERSATION = click.argument("conversation", type=ID)
@@ -102,3 +103,49 @@ def replay(api: Api, turn: int) -> None:
     click.echo(answer["replayed"])
     difference = answer["difference"] or [f"{answer['replayed_by']} gives the same answer."]
     click.secho("\n".join(("", *difference)), dim=True, err=True)
+
+
+receipts = click.Group("receipts", help="Export signed receipts, and verify them.")
+
+
+@api_command("export", receipts)
+@CONVERSATION
+def export_receipts(api: Api, conversation: int) -> None:
+    """Print the receipts of a conversation as a signed file."""
+    for piece in api.text(f"/api/conversations/{conversation}/receipts"):
+        click.echo(piece, nl=False)
+
+
+@api_command("key", receipts)
+def key(api: Api) -> None:
+    """Print the public key of this installation."""
+    click.echo(api.call("GET", "/api/receipts/key")["public_key"])
+
+
+@receipts.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", "public_key", help="The installation's public key; without it, the key in the file is shown.")
+def verify(file: Path, public_key: str | None) -> None:
+    """Check a file of receipts, offline: every line, their order and the signature."""
+    from rag_assistant.history.receipt_chain import check_chain
+    from rag_assistant.runtime.signing import is_signed
+
+    try:
+        with file.open("rb") as lines:
+            seal, erased = check_chain(lines)
+    except InvalidReceipts as error:
+        raise click.ClickException(str(error)) from error
+    if public_key is not None and public_key.strip().lower() != seal.key:
+        raise click.ClickException(f"The file was signed with another key: {seal.key}.")
+    if not is_signed(seal.signed, seal.signature, seal.key):
+        raise click.ClickException("The signature does not match: the file was changed, or signed with another key.")
+    count = f"{seal.links} receipt" if seal.links == 1 else f"{seal.links} receipts"
+    click.echo(f"Conversation {seal.conversation}: {count}, signed on {seal.signed_at[:10]}.")
+    for time, parts in sorted(erased.items()):
+        click.echo(
+            f"Erased by its owner: {parts} part{'s' * (parts > 1)}, {time or 'at a time that was not recorded'}."
+        )
+    if not seal.lines:
+        click.echo("The file is of release 1.0: anybody who had it may have erased parts of it, but not changed any.")
+    if public_key is None:
+        click.echo(f"Signed with {seal.key}. Compare that with: rag-assistant receipts key")

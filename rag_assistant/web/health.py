@@ -1,7 +1,7 @@
 """Health, readiness, settings and Prometheus metrics."""
 
 import logging
-from typing import Any, Literal
+from typing import Literal
 
 from flask import Flask, Response, jsonify, make_response, request
 
@@ -74,7 +74,13 @@ def init_app(app: Flask, services: Services) -> None:
     )
     def settings() -> Response:
         problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
-        return jsonify(settings=settings_data(services), **problems)
+        values, origins = services.settings.current.model_dump(mode="json"), services.settings.origins
+        listed = [  # Of a secret, only whether it is set.
+            {"name": name, "origin": origins[name], "live": is_live(name), "description": described.description}
+            | ({"set": values[name] is not None} if name in SECRET else {"value": values[name]})
+            for name, described in Settings.model_fields.items()
+        ]
+        return jsonify(settings=listed, **problems)
 
     @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
     def model_test() -> Response:
@@ -149,14 +155,3 @@ def levels_of(services: Services) -> Levels:
     except StorageFailed as error:
         log.warning("Some figures are missing: %s", error)
         return levels
-
-
-def settings_data(services: Services) -> list[dict[str, Any]]:
-    """Return every setting with its value and origin; for a secret, only whether it is set."""
-    values = services.settings.current.model_dump(mode="json")
-    origins = services.settings.origins
-    return [
-        {"name": name, "origin": origins[name], "live": is_live(name), "description": described.description}
-        | ({"set": values[name] is not None} if name in SECRET else {"value": values[name]})
-        for name, described in Settings.model_fields.items()
-    ]

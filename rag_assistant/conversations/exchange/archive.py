@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 
 from rag_assistant.records.answers import Doubt, HistoryFigures, SearchData, Tokens, Usage
-from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation, WholeTurn
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation
 from rag_assistant.records.base import Number
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
 from rag_assistant.records.questions import AnswerOptions
@@ -235,19 +235,16 @@ Contradiction = tuple[str, str]
 
 def contradictions(record: ArchivedDocument | WholeConversation | ArchivedNote) -> Iterator[Contradiction]:
     """Yield what our own program never writes."""
-    if isinstance(record, WholeConversation):
-        yield from _of_conversation(record)
-    elif isinstance(record, ArchivedNote):
+    if isinstance(record, ArchivedNote):
         if record.proposed and record.active:
             yield "active", "a proposed note is not active before a person accepts it"
         try:
             visible(record.text)
         except ValueError as error:
             yield "text", str(error)
-
-
-def _of_conversation(whole: WholeConversation) -> Iterator[Contradiction]:
-    next_turn = len(whole.turns) + 1
+    if not isinstance(record, WholeConversation):
+        return
+    whole, next_turn = record, len(record.turns) + 1
     yield from _outside("context_start", whole.context_start, 1, next_turn)
     for n, start in enumerate(whole.earlier_starts):
         yield from _outside(f"earlier_starts[{n}]", start, 1, whole.context_start)
@@ -259,22 +256,16 @@ def _of_conversation(whole: WholeConversation) -> Iterator[Contradiction]:
                 yield f"summary.covered[{n}]", f"[{first}, {last}] is no run of turns between {begin} and {end}"
             begin = last + 1
     for n, turn in enumerate(whole.turns):
-        yield from _among_versions(f"turns[{n}]", turn)
+        answers = 1 + len(turn.others)  # Their versions count from 1.
+        yield from _outside(f"turns[{n}].version", turn.version, 1, answers)
+        if missing := set(range(1, answers + 1)) - {turn.version, *turn.others}:
+            yield f"turns[{n}].others", f"of {answers} answers, none has the version {min(missing)}"
+        if turn.rating is not None:
+            yield from _outside(f"turns[{n}].rating.version", turn.rating.version, 1, answers)
         if turn.pinned and turn.excluded:
             yield f"turns[{n}].excluded", "a pinned turn is not excluded"
         if (turn.erased_at is None) == (turn.answer.status == "erased"):
             yield f"turns[{n}].erased_at", f'its status is "{turn.answer.status}"'
-
-
-def _among_versions(where: str, turn: WholeTurn) -> Iterator[Contradiction]:
-    """Yield what is wrong with the numbers of a turn's answers, which count from 1."""
-    answers = 1 + len(turn.others)
-    yield from _outside(f"{where}.version", turn.version, 1, answers)
-    missing = set(range(1, answers + 1)) - {turn.version, *turn.others}
-    if missing:
-        yield f"{where}.others", f"of {answers} answers, none has the version {min(missing)}"
-    if turn.rating is not None:
-        yield from _outside(f"{where}.rating.version", turn.rating.version, 1, answers)
 
 
 def _outside(where: str, number: int, first: int, last: int) -> Iterator[Contradiction]:

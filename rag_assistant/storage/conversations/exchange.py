@@ -158,7 +158,13 @@ class ExchangeStore(Store):
         words: Sequence[str],
     ) -> None:
         """Insert turns from number ``first`` on and read them back: errors would otherwise appear on display."""
-        origins = _origins(connection, whole.branched_from, first, first + len(piece))
+        origins: dict[int, int] = {}
+        if whole.branched_from is not None:  # The originals of a branch's turns are erased with them.
+            origin, branch_turn = whole.branched_from
+            shared = turns.c.number >= first, turns.c.number < min(first + len(piece), branch_turn)
+            query = select(turns.c.number, func.coalesce(turns.c.origin_id, turns.c.id))
+            originals = connection.execute(query.where(turns.c.conversation_id == origin, *shared))
+            origins = {row[0]: row[1] for row in originals}
         common = {"conversation_id": new_id, "owner": self._owner, "idempotency_key": None}
         rows = [
             common | {"number": number, "origin_id": origins.get(number)} | _turn_values(turn)
@@ -222,16 +228,6 @@ def _insert_what_belongs(
     insert_rows(connection, answer_versions, others)
     rated = [{"turn_id": turn_id} | asdict(turn.rating) for turn_id, turn in numbered if turn.rating is not None]
     insert_rows(connection, ratings, rated)
-
-
-def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:
-    """Return the originals of a branch's turns by number, so that they are erased together."""
-    if branched_from is None:
-        return {}
-    number = turns.c.number
-    shared = turns.c.conversation_id == branched_from[0], number >= first, number < min(behind, branched_from[1])
-    query = select(turns.c.number, func.coalesce(turns.c.origin_id, turns.c.id)).where(*shared)
-    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def _turn_values(turn: WholeTurn) -> dict[str, Any]:

@@ -237,29 +237,18 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
 
 
-def gaps_between(text: str, pieces: Sequence[Any]) -> list[str | None]:
-    """Return the text between each chunk of a document and the one before it.
-
-    ``None`` for the first chunk of a page, and where the two aren't adjacent. The ``pieces`` come in order, with
-    ``start``, ``end`` and ``page``.
-    """
-    gaps: list[str | None] = []
-    for before, piece in zip([None, *pieces], pieces, strict=False):
-        touches = before and before.page == piece.page and 0 <= piece.start - before.end <= MAX_GAP_CHARS
-        gaps.append(text[before.end : piece.start] if before and touches else None)
-    return gaps
-
-
 def _insert(
     connection: Connection, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]
 ) -> None:
     own = {"text": extracted.text, "markdown": extracted.markdown, "warning": extracted.warning}
     connection.execute(insert(document_texts).values(document_id=document_id, **own))
     if pieces:
-        gaps = gaps_between(extracted.text, pieces)
-        rows = [
-            asdict(piece) | {"document_id": document_id, "gap": gap} for piece, gap in zip(pieces, gaps, strict=True)
-        ]
+        rows = []
+        for before, piece in zip([None, *pieces], pieces, strict=False):
+            # The text between a chunk and the one before it, if the two are adjacent on a page.
+            touches = before and before.page == piece.page and 0 <= piece.start - before.end <= MAX_GAP_CHARS
+            gap = extracted.text[before.end : piece.start] if before and touches else None
+            rows.append(asdict(piece) | {"document_id": document_id, "gap": gap})
         inserted = insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True)
         ids = connection.execute(inserted, rows).scalars()
         index_words(connection, list(zip(ids, words, strict=True)))

@@ -81,8 +81,14 @@ def ask() -> Response:
         if is_compact:
             return to_conversation(conversation_id, _anchor="summary")
         del content["on_overflow"]
-    if is_command(content["question"]):
-        return make_response(_command_page(content["question"], conversation_id))
+    if is_command(command := content["question"]):
+        name = command.split()[0].lower()
+        if conversation_id is None and name in COMMANDS and name not in ("/help", REMEMBER):
+            raise InvalidRequest("There is no conversation yet. Ask a question first.")
+        if conversation_id is not None:
+            services().conversations.get(conversation_id)
+        result = run_command(command, services().history_actions, conversation_id or 0)
+        return make_response(_latest_page(conversation_id, result=result))
     body = checked(QueryBody, content)
     try:
         turn = services().assistant.ask(body.as_question(None, interactive=True))
@@ -110,17 +116,6 @@ def bill(conversation_id: int) -> str:
 
 def _bill(conversation_id: int) -> dict[str, Any]:
     return {"bill": services().history_actions.bill(conversation_id), "has_model": services().models.connected}
-
-
-def _command_page(command: str, conversation_id: int | None) -> str:
-    """Run a command and show its result below the conversation."""
-    name = command.split()[0].lower()
-    if conversation_id is None and name in COMMANDS and name not in ("/help", REMEMBER):
-        raise InvalidRequest("There is no conversation yet. Ask a question first.")
-    if conversation_id is not None:
-        services().conversations.get(conversation_id)
-    result = run_command(command, services().history_actions, conversation_id or 0)
-    return _latest_page(conversation_id, result=result)
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK)

@@ -53,11 +53,6 @@ class ContextEdit(Passed):
     compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
     keep: Kept | None = None
 
-    @property
-    def kept_uses(self) -> int:
-        """The number of tool uses to keep; Anthropic's default where the body has none."""
-        return self.keep.value if self.keep else 3
-
 
 class ContextEdits(Lenient):
     """Ways to make room."""
@@ -272,8 +267,17 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and model.is_foreign(one)]
         ignored += [f"tools[{n}]" for n in foreign]
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
-        if model is ResponseBody:
-            content = _in_libraries(content)
+        if model is ResponseBody:  # Answered from the libraries whose ids its file_search has.
+            searches = [one for one in content["tools"] if isinstance(one, dict) and one.get("type") == "file_search"]
+            ids = [one for search in searches for one in search.get("vector_store_ids") or ()]
+            if wrong := [one for one in ids if not spells_number(str(one))]:
+                raise InvalidRequest(
+                    f"vector_store_ids has {wrong[0]!r}; each must be the id of a library, "
+                    "as /api/libraries lists them.",
+                    param="tools",
+                )
+            rest = [one for one in content["tools"] if one not in searches]
+            content = ({"library_ids": [int(one) for one in ids]} if ids else {}) | content | {"tools": rest}
     given = content.get("context_management")
     if isinstance(given, dict) and isinstance(edits := given.get("edits"), list):  # As Anthropic's clients have it.
         rest = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(THINKING_EDIT))]
@@ -281,17 +285,6 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         content = content | {"context_management": {"edits": rest}}
     body = checked(model, {name: value for name, value in content.items() if name not in unneeded})
     return body, [*ignored, *dict.fromkeys(_unread(body, content))]
-
-
-def _in_libraries(content: dict[str, Any]) -> dict[str, Any]:
-    """Return a body that is answered from the libraries whose ids its file_search has. Raises InvalidRequest."""
-    searches = [one for one in content["tools"] if isinstance(one, dict) and one.get("type") == "file_search"]
-    ids = [one for search in searches for one in search.get("vector_store_ids") or ()]
-    if wrong := [one for one in ids if not spells_number(str(one))]:
-        sentence = f"vector_store_ids has {wrong[0]!r}; each must be the id of a library, as /api/libraries lists them."
-        raise InvalidRequest(sentence, param="tools")
-    rest = [one for one in content["tools"] if one not in searches]
-    return ({"library_ids": [int(one) for one in ids]} if ids else {}) | content | {"tools": rest}
 
 
 def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:

@@ -87,6 +87,7 @@ def question_of(
     elif "tools" in fields and mode == "tools":
         mode = "documents"  # No client can follow two kinds of tools at once, some run here and some there.
     compaction, cleared = edits.get("compaction"), edits.get("clear_tool_uses_20250919")
+    kept_uses = None if cleared is None else cleared.keep.value if cleared.keep else 3  # As Anthropic does.
     return body.question_about(
         sent.history.question,
         conversation_id=conversation_id,
@@ -99,7 +100,7 @@ def question_of(
             max_answer_tokens,
             body.temperature,
             history_token_budget=compaction.compact_threshold if compaction else None,
-            tool_iterations_keep=cleared.kept_uses if cleared else None,
+            tool_iterations_keep=kept_uses,
             fields=fields or None,
         ),
         images=sent.history.images,
@@ -173,7 +174,10 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
         elif item.type == "compaction":
             summary = summary_from(item.encrypted_content or "", where)
         elif item.type == "function_call":
-            call = {"id": item.call_id, "type": "function", "function": _function(item, where)}
+            if not item.name:
+                raise InvalidRequest(f"{where} has no name of a function.", param=where)
+            function = {"name": item.name, "arguments": item.arguments or "{}"}
+            call = {"id": item.call_id, "type": "function", "function": function}
             if messages and messages[-1].get("tool_calls"):
                 messages[-1]["tool_calls"].append(call)
             else:
@@ -292,12 +296,6 @@ def _message_of(message: ChatMessage, where: str, in_loop: bool) -> Message:
     if message.role == "tool":
         result["tool_call_id"] = message.tool_call_id
     return result
-
-
-def _function(item: Item, where: str) -> dict[str, Any]:
-    if not item.name:
-        raise InvalidRequest(f"{where} has no name of a function.", param=where)
-    return {"name": item.name, "arguments": item.arguments or "{}"}
 
 
 def sent_along(
