@@ -15,7 +15,6 @@ from rag_assistant.records.views import data_of, rated_view
 
 if TYPE_CHECKING:
     from rag_assistant.answering.evaluation import Evaluated
-    from rag_assistant.records import Turn
     from rag_assistant.services import Services
 
 NOTHING_RATED_THERE = "No answers of conversation {} are rated. Rate answers with the thumbs below them."
@@ -48,7 +47,15 @@ def evaluate(services: Services, conversation: int | None, limit: int | None, as
     done: list[Evaluated] = []
     interrupted = False
     try:
-        chosen = _chosen(services, conversation, limit)
+        services.prepare()
+        if conversation is not None:
+            services.conversations.get(conversation)
+        rated = [turn for turn in services.evaluation.rated() if conversation in (None, turn.conversation_id)]
+        if not rated:
+            raise NotEvaluated(NOTHING_RATED_THERE.format(conversation) if conversation else NOTHING_RATED)
+        services.load_embedder()
+        services.keywords.load()
+        chosen = rated[-limit:] if limit else rated  # The oldest first.
         for number, turn in enumerate(chosen, 1):
             click.secho(f"{number}/{len(chosen)}  {' '.join(turn.question.split())[:70]}", dim=True, err=True)
             done.append(services.evaluation.ask_again(turn))
@@ -71,19 +78,6 @@ def evaluate(services: Services, conversation: int | None, limit: int | None, as
         _print(done)
     worse = any(one.verdict in ("worse", "failed") for one in done)
     raise click.exceptions.Exit(INTERRUPTED if interrupted else int(worse))
-
-
-def _chosen(services: Services, conversation: int | None, limit: int | None) -> list[Turn]:
-    """Return the selected rated turns, oldest first. Raises NotEvaluated if there are none, ConversationNotFound."""
-    services.prepare()
-    if conversation is not None:
-        services.conversations.get(conversation)
-    rated = [turn for turn in services.evaluation.rated() if conversation in (None, turn.conversation_id)]
-    if not rated:
-        raise NotEvaluated(NOTHING_RATED_THERE.format(conversation) if conversation else NOTHING_RATED)
-    services.load_embedder()
-    services.keywords.load()
-    return rated[-limit:] if limit else rated
 
 
 def _print(done: Sequence[Evaluated]) -> None:

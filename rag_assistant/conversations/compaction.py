@@ -127,7 +127,11 @@ class Compaction(Struct, frozen=True):
         Raises SummaryRejected, AnswerStopped, a ModelError.
         """
         texts = [turn_text(turn.number, turn.messages) for turn in work.turns]
-        parts = _parts(texts, _room(writer, joined(work.text, work.verbatim)), writer.token_ratio)
+        limit, room = writer.max_request_tokens, ROOM_WITHOUT_LIMIT
+        if limit is not None:
+            prior = estimate_tokens(joined(work.text, work.verbatim)) * writer.token_ratio
+            room = max(MIN_ROOM_TOKENS, int(0.8 * (limit - prior)) - MIN_ROOM_TOKENS)
+        parts = _parts(texts, room, writer.token_ratio)
         about = {
             "what": "compact",
             "first_turn": work.turns[0].number,
@@ -206,16 +210,6 @@ def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
     newest = [number for number in fitted.receipt.kept_turns if number > border]
     keep = turns_kept_by_compaction(len(newest))
     return newest[-keep] if keep else next_turn
-
-
-def _room(profile: ModelProfile, prior: str) -> int:
-    """Return how many tokens of turns fit into one call."""
-    if profile.max_request_tokens is None:
-        return ROOM_WITHOUT_LIMIT
-    return max(
-        MIN_ROOM_TOKENS,
-        int(0.8 * (profile.max_request_tokens - estimate_tokens(prior) * profile.token_ratio)) - MIN_ROOM_TOKENS,
-    )
 
 
 def _max_summary_tokens(profile: ModelProfile) -> float:

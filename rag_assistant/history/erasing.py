@@ -5,7 +5,7 @@ network, no clock.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -90,9 +90,14 @@ def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
     search alone may depend on earlier turns.
     """
     requests = [receipt["request"]] if "request" in receipt else []
-    runs: list[Run] = [
-        run for one in (*requests, *receipt.get("earlier_requests", ())) for run in _runs_in(one, receipt)
-    ]
+    runs: list[Run] = []
+    for request in (*requests, *receipt.get("earlier_requests", ())):
+        messages = request["messages"]
+        position = _place_of_question(messages)
+        runs += [run for _, _, group in _groups_of(messages, position, receipt) for run in group]
+        for text in map(text_in, messages[position:]):
+            if "<earlier>" in text and (recalled := RECALLED.search(text)):
+                runs += [(int(one), int(one)) for one in QUOTED_TURN.findall(recalled[0])]
     numbers = sorted(receipt.get("kept_turns", ()))
     most = EXCHANGES if limit is None else min(limit, EXCHANGES)
     runs += [(one, one) for one in numbers]
@@ -141,17 +146,6 @@ def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) 
 
     messages[position:] = [_with_content(one, unquoted) for one in messages[position:]]
     return {**request, "messages": messages}
-
-
-def _runs_in(request: Mapping[str, Any], receipt: Receipt) -> Iterator[Run]:
-    """Yield the runs of turns that a request may contain."""
-    messages = request["messages"]
-    position = _place_of_question(messages)
-    for _, _, runs in _groups_of(messages, position, receipt):
-        yield from runs
-    for text in map(text_in, messages[position:]):
-        if "<earlier>" in text and (recalled := RECALLED.search(text)):
-            yield from ((int(one), int(one)) for one in QUOTED_TURN.findall(recalled[0]))
 
 
 def _place_of_question(messages: Sequence[Message]) -> int:

@@ -121,7 +121,13 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
 
     kept_turns = [turn for turn in past if turn.reason is None]
     read = (left_out(turn.reason, 1, len(turn.messages), turn.number, turn.number) for turn in past if turn.reason)
-    left = (_with_summary_sent(run, bool(budgeted.summary)) for run in (*policy.unread, *read))
+    # If the summary doesn't fit, nothing replaces what it covers.
+    left = (
+        left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
+        if run.reason == "summarised" and not budgeted.summary
+        else run
+        for run in (*policy.unread, *read)
+    )
     runs = in_runs(left, (turn.number for turn in kept_turns))
     trimming = [run for run in runs if run.trimmed]
     # If a purge removed the newest answer, the rest is no turn and continues in the current one.
@@ -294,13 +300,6 @@ def _within_budget(
     )
     gone = {turn.number for turn, left in zip(kept_turns, budgeted.past, strict=True) if left is None}
     return [replace(turn, reason="token_limit") if turn.number in gone else turn for turn in past], budgeted
-
-
-def _with_summary_sent(run: LeftOut, summary_sent: bool) -> LeftOut:
-    """Return a run as it is for this request: if the summary doesn't fit, nothing replaces what it covers."""
-    if summary_sent or run.reason != "summarised":
-        return run
-    return left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
 
 
 def _system(text: str) -> Message:

@@ -1,6 +1,7 @@
 """Health, readiness, settings and Prometheus metrics."""
 
 import logging
+from contextlib import suppress
 from typing import Literal
 
 from flask import Flask, Response, jsonify, make_response, request
@@ -105,13 +106,17 @@ def readiness(services: Services) -> dict[str, str]:
     database, index = services.probe.state(), services.vectors.index
     if database == "ready":
         database = services.write_probe.state()
+    keywords = "unknown"
+    if database == "ready":
+        with suppress(StorageFailed):
+            keywords = "indexing" if services.keywords.is_loading() else "ready"
     states = {
         "server": "ending" if services.is_ending else "ready",
         "database": database,
         "files": services.files_probe.state(),
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
-        "keywords": keywords_state(services) if database == "ready" else "unknown",
+        "keywords": keywords,
         "backup": services.backups.last_status.state,
         "worker": "ready" if services.membership.leases.has_worker else "missing",
         # If PostgreSQL doesn't have pgvector, it is missing.
@@ -119,14 +124,6 @@ def readiness(services: Services) -> dict[str, str]:
         "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off",
     }
     return states | ({index.name: index.state} if index else {})
-
-
-def keywords_state(services: Services) -> str:
-    """Return whether keyword search covers all documents."""
-    try:
-        return "indexing" if services.keywords.is_loading() else "ready"
-    except StorageFailed:
-        return "unknown"
 
 
 def levels_of(services: Services) -> Levels:

@@ -21,11 +21,20 @@ class CorrectionStore(Store):
         corrections: dict[int, list[Correction]] = {turn.id: [] for turn in answered}
         if not answered:
             return corrections
+        summarised = [turn for turn in answered if (turn.history or {}).get("summary_sent")]
+        edits = (
+            select(history_changes.c.created_at, summaries.c.first_turn)
+            .join(summaries, summaries.c.id == history_changes.c.before["summary_id"].as_integer())
+            .where(history_changes.c.conversation_id == answered[0].conversation_id)
+            .where(history_changes.c.kind == "edit summary")
+        )
         with self._database.read() as connection:
             for turn_id, correction in self._hidden_turns(connection, answered):
                 corrections[turn_id].append(correction)
-            for turn_id in self._with_older_summary(connection, answered):
-                corrections[turn_id].append(Correction("summary", "edited"))
+            edited = connection.execute(edits).all() if summarised else []
+        for turn in summarised:
+            if any(first < turn.number and moment > (turn.finished_at or turn.created_at) for moment, first in edited):
+                corrections[turn.id].append(Correction("summary", "edited"))
         return corrections
 
     @staticmethod
@@ -52,22 +61,4 @@ class CorrectionStore(Store):
                 if excluded
                 else number in row.body.get("erased_turns", ())
             )
-        ]
-
-    @staticmethod
-    def _with_older_summary(connection: Connection, answered: Sequence[Turn]) -> list[int]:
-        """Return the ids of the turns that were sent a summary which has been edited since."""
-        summarised = [turn for turn in answered if (turn.history or {}).get("summary_sent")]
-        if not summarised:
-            return []
-        edits = connection.execute(
-            select(history_changes.c.created_at, summaries.c.first_turn)
-            .join(summaries, summaries.c.id == history_changes.c.before["summary_id"].as_integer())
-            .where(history_changes.c.conversation_id == answered[0].conversation_id)
-            .where(history_changes.c.kind == "edit summary")
-        ).all()
-        return [
-            turn.id
-            for turn in summarised
-            if any(first < turn.number and edited > (turn.finished_at or turn.created_at) for edited, first in edits)
         ]

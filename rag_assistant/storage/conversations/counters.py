@@ -107,7 +107,12 @@ def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     if context_start > 1:
         visible, hidden = (_sum(connection, query, own, 1, context_start - 1) for query in (_VISIBLE, _HIDDEN_ANSWERS))
         runs.append(_run("cleared", visible + hidden, 1, context_start - 1))
-        if _made_room(connection, own, context_start):
+        moved = select(func.max(history_changes.c.created_at)).where(
+            history_changes.c.conversation_id == own, history_changes.c.kind.in_(("clear", "reset"))
+        )
+        of_this = turns.c.conversation_id == own, turns.c.number == context_start
+        asked_before = select(turns.c.id).where(*of_this, turns.c.created_at < moved.scalar_subquery())
+        if connection.execute(asked_before).first() is not None:  # It made room for the question that followed.
             runs[0]["made_room"] = True
     if covered:
         seen = sum((_sum(connection, _VISIBLE, own, first, last) for first, last in covered), Sum())
@@ -117,19 +122,6 @@ def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     held_turns = _sum(connection, _HELD, own, 1, last_turn).turns
     names = ("visible_turns", "visible_messages", "held_turns", "standing_runs")
     return dict(zip(names, (in_view.turns, in_view.messages, held_turns, runs), strict=True))
-
-
-def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:
-    """Return whether the context start was moved to make room for a question that followed."""
-    moved = select(func.max(history_changes.c.created_at)).where(
-        history_changes.c.conversation_id == conversation_id, history_changes.c.kind.in_(("clear", "reset"))
-    )
-    asked_before = select(turns.c.id).where(
-        turns.c.conversation_id == conversation_id,
-        turns.c.number == context_start,
-        turns.c.created_at < moved.scalar_subquery(),
-    )
-    return connection.execute(asked_before).first() is not None
 
 
 def _hidden_runs(connection: Connection, conversation_id: int, context_start: int, last: int) -> list[dict[str, Any]]:

@@ -8,37 +8,18 @@ most 2^k - 2 turns before it. The record may name too many turns, never too few.
 notes, are recorded for the same reason (erasing.py).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, text, tuple_
 
-from rag_assistant.history.erasing import Place, Receipt, Run, search_without, turns_in
+from rag_assistant.history.erasing import Receipt, Run, search_without, turns_in
 from rag_assistant.records import MAX_INT32, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
 from rag_assistant.records.errors import TurnErasedMeanwhile
 from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
 from rag_assistant.storage.database import as_json, insert_rows
 from rag_assistant.storage.tables import notes, receipts, sent_elsewhere, turns
-
-
-def keep_sent_elsewhere(
-    connection: Connection, turn_id: int, places: Collection[Place], note_ids: Collection[int]
-) -> None:
-    """Record that a turn's receipt contains turns of other conversations, and notes. Raises TurnErasedMeanwhile."""
-    if not (places or note_ids):
-        return
-    those = tuple_(turns.c.conversation_id, turns.c.number).in_(places), turns.c.visible
-    # Whoever erases one of them now waits, and finds this.
-    sent = connection.execute(select(turns.c.id).where(*those).with_for_update(read=True)).scalars().all()
-    noted = connection.execute(select(notes.c.turn_id).where(notes.c.id.in_(note_ids)).with_for_update(read=True))
-    turns_noted = noted.scalars().all()
-    if len(sent) < len(places) or len(turns_noted) < len(note_ids):
-        raise TurnErasedMeanwhile
-    own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn_id)
-    new = {*sent, *turns_noted} - {None, *connection.execute(own).scalars()}
-    insert_rows(connection, sent_elsewhere, [{"turn_id": one, "receipt_turn_id": turn_id} for one in new])
-
 
 _BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
 _KEEP = text(
@@ -61,11 +42,22 @@ _HOLDING = text(
 
 
 def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
-    """Store a turn's receipt, replacing an earlier one."""
+    """Store a turn's receipt, replacing an earlier one. Raises TurnErasedMeanwhile."""
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
     keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
     places = [(one["conversation_id"], one["turn"]) for one in receipt.get("past_turns", ())]
-    keep_sent_elsewhere(connection, turn.id, places, receipt.get("notes", ()))
+    note_ids = receipt.get("notes", ())
+    if places or note_ids:
+        those = tuple_(turns.c.conversation_id, turns.c.number).in_(places), turns.c.visible
+        # Whoever erases one of them now waits, and finds this.
+        sent = connection.execute(select(turns.c.id).where(*those).with_for_update(read=True)).scalars().all()
+        noted = connection.execute(select(notes.c.turn_id).where(notes.c.id.in_(note_ids)).with_for_update(read=True))
+        turns_noted = noted.scalars().all()
+        if len(sent) < len(places) or len(turns_noted) < len(note_ids):
+            raise TurnErasedMeanwhile
+        own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn.id)
+        new = {*sent, *turns_noted} - {None, *connection.execute(own).scalars()}
+        insert_rows(connection, sent_elsewhere, [{"turn_id": one, "receipt_turn_id": turn.id} for one in new])
     keep_body(connection, turn.id, _with_pictures(receipt, picture_key))
 
 

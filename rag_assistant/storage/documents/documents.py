@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, or_, select, update
+from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Document, DocumentState, NewDocument, Scope, errors
@@ -80,8 +80,11 @@ class DocumentStore(DocumentProgress):
                     set_values(connection, documents, same["id"], queued)
                 add_tags(connection, same["id"], new.tags)
                 return load_document(connection, same["id"]), False
-            if max_bytes is not None:
-                _refuse_beyond(connection, library_id, new.size_bytes, max_bytes)
+            if max_bytes is not None:  # Of the library's owner; concurrent additions wait.
+                owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
+                lock(connection, f"files of {owner}")
+                if bytes_of(connection, owner) + new.size_bytes > max_bytes:
+                    raise errors.StorageLimitReached(f"{new.size_bytes / 1e6:.1f}", f"{max_bytes / 1e6:.0f}")
             values = {name: getattr(new, name) for name in COPIED} | {
                 "name_key": name_key(new.name),
                 "content_key": key,
@@ -267,11 +270,3 @@ class DocumentStore(DocumentProgress):
 def _with_versions(document_id: int) -> Select[Any]:
     """Return the query for a document and its pending newer versions."""
     return select(documents).where(or_(documents.c.id == document_id, documents.c.replaces == document_id))
-
-
-def _refuse_beyond(connection: Connection, library_id: int | None, size: int, max_bytes: int) -> None:
-    """Raise if the owner's storage limit has no room for a file; concurrent additions wait."""
-    owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
-    lock(connection, f"files of {owner}")
-    if bytes_of(connection, owner) + size > max_bytes:
-        raise errors.StorageLimitReached(f"{size / 1e6:.1f}", f"{max_bytes / 1e6:.0f}")

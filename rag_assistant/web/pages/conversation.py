@@ -200,6 +200,11 @@ def conversation_page(
     # First the tag, then the content: a change in between is fetched again, not missed.
     tag = services().branches.etag(shown.id) if shown else None
     view = services().history_actions.view(shown.id) if shown else None
+    # The conversation that the address names as deleted, unless another was deleted after it.
+    deleted_id = whole_number("deleted", None, 1, MAX_INT32)
+    last_deleted = services().conversations.page(1, deleted=True) if deleted_id is not None else []
+    tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
+    scope = shown.scope if shown else Scope(ids_of("documents", request.args.getlist("documents")), tags)
     project, later = shown.project if shown else None, None
     if not shown and (project_id := whole_number("project", None, 1, MAX_INT32)):
         project = services().projects.get(project_id)
@@ -222,22 +227,15 @@ def conversation_page(
         **(_bill(shown.id) if shown and billed else {}),
         **({} if shown else library_holds()),
         temporary=temporary,
-        deleted=_just_deleted(),
+        deleted=next((one for one in last_deleted if one.id == deleted_id), None),
         erased=request.args.get("erased") == "1",
-        scope=shown.scope if shown else scope_in_address(),
+        scope=scope,
         project=project,
         address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
         later=later,
         refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.operation),
         **frame(shown),
     )
-
-
-def _just_deleted() -> Conversation | None:
-    """Return the conversation that the address names as deleted, unless another was deleted after it."""
-    number = whole_number("deleted", None, 1, MAX_INT32)
-    last = services().conversations.page(1, deleted=True) if number is not None else []
-    return next((one for one in last if one.id == number), None)
 
 
 def library_holds() -> dict[str, Any]:
@@ -267,12 +265,6 @@ def markdown(turn: Turn, plain: bool = False) -> str:
         rest = rest.replace(MODEL_LEAD, f"\n\n{translated(LEAD_OF_MODEL)}\n\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)
-
-
-def scope_in_address() -> Scope:
-    """Return the scope in the address of a page, given by documents and tag. Raises InvalidRequest."""
-    tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
-    return Scope(ids_of("documents", request.args.getlist("documents")), tags)
 
 
 @blueprint.app_template_filter()

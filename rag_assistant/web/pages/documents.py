@@ -258,6 +258,8 @@ def _library() -> dict[str, Any]:
     shown = services().documents.page(
         DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states, guide=False
     )
+    deleted_ids = set(ids_of("deleted", request.args.getlist("deleted")))
+    trashed = services().documents.trashed(MAX_DOCUMENT_IDS) if deleted_ids else []
     library = {
         "documents": shown,
         "older_names": services().documents.names({one.replaces for one in shown if one.replaces}),
@@ -275,7 +277,7 @@ def _library() -> dict[str, Any]:
         "list_params": _list_params(),
         "tag": tag,
         "sought_documents": sought,
-        "deleted": _just_deleted(),
+        "deleted": [one for one in trashed if one.id in deleted_ids],
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
         "unfamiliar": unfamiliar_documents(services().documents, services().chunks, services().embedders),
@@ -305,12 +307,6 @@ def _list_params() -> dict[str, Any]:
 
 def _to_library(**more: Any) -> Response:
     return to_page("document_pages.documents", **_list_params(), **more)
-
-
-def _just_deleted() -> list[Document]:
-    """Return those of the documents named as deleted that can be restored."""
-    named = set(ids_of("deleted", request.args.getlist("deleted")))
-    return [one for one in services().documents.trashed(MAX_DOCUMENT_IDS) if one.id in named] if named else []
 
 
 blueprint.add_app_template_test(is_askable, "askable")
