@@ -119,18 +119,15 @@ def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str
         keep: Keep = "always" if asks else "ticked" if is_ticked else "offered"
         speaker: Speaker = "user" if one.by_person else "assistant"
         items.append(BillItem(f"{number}-{nth}", number, speaker, one.text, tuple(facts), asks, keep))
-    room = int(KEPT_SHARE * max_tokens) - _tokens(divided(record)[1])
-    return Bill(tuple(turn.number for turn in turns), _within(items, room), max(0, room))
-
-
-def _within(items: Iterable[BillItem], room: int) -> tuple[BillItem, ...]:
-    """Return items in the order of their turns; the oldest that exceed the room are only offered."""
+    room = left = int(KEPT_SHARE * max_tokens) - _tokens(divided(record)[1])
     fitting: list[BillItem] = []
-    for one in sorted(items, key=lambda item: (RANKS.index(item.keep), -item.turn)):
-        tokens = 0 if one.keep == "offered" else _tokens([one.line])
-        fitting.append(one if tokens <= room else replace(one, keep="offered"))
-        room -= tokens if tokens <= room else 0
-    return tuple(sorted(fitting, key=lambda item: [int(part) for part in item.id.split("-")]))
+    for item in sorted(items, key=lambda item: (RANKS.index(item.keep), -item.turn)):
+        tokens = 0 if item.keep == "offered" else _tokens([item.line])
+        # The oldest that exceed the room are only offered.
+        fitting.append(item if tokens <= left else replace(item, keep="offered"))
+        left -= tokens if tokens <= left else 0
+    in_order = sorted(fitting, key=lambda item: [int(part) for part in item.id.split("-")])
+    return Bill(tuple(turn.number for turn in turns), tuple(in_order), max(0, room))
 
 
 def divided(record: str) -> tuple[str, list[str]]:

@@ -87,8 +87,11 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
         {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
     ]
-    special = SPECIAL.get(rule.endpoint, {})
-    parameters += [query_parameter(name, special.get(name)) for name in operation.params]
+    for name in operation.params:
+        special = SPECIAL.get(rule.endpoint, {}).get(name)
+        required = {"required": True} if special and special.get("minLength", special.get("const")) else {}
+        own = {"schema": special} if special else {}
+        parameters.append({"name": name, "in": "query"} | QUERY[name] | own | required)
     parameters += [{"name": name, "in": "header"} | HEADERS[name] for name in operation.headers]
     described: Schema = {
         "operationId": rule.endpoint.replace(".", "_"),
@@ -191,9 +194,3 @@ def _in_words(schema: Any) -> Any:
     if isinstance(schema.get("allowed"), str):
         changed["description"] = f"It must be {schema['allowed']}."
     return changed
-
-
-def query_parameter(name: str, special: Schema | None = None) -> Schema:
-    """Return a query parameter; ``special`` is the schema of a special one."""
-    required = {"required": True} if special and special.get("minLength", special.get("const")) else {}
-    return {"name": name, "in": "query"} | QUERY[name] | ({"schema": special} if special else {}) | required
