@@ -233,6 +233,13 @@ def uploads(page: Page, _: ServerProcess) -> None:
     expect(page.locator(".uploads .failed .reason")).to_be_visible()
 
 
+def settings(page: Page, _: ServerProcess) -> None:
+    """Show settings that match a word, each with its form."""
+    page.goto("/settings?filter=history")
+    expect(page.locator(".setting").first).to_be_visible()
+    page.locator(".setting").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+
+
 def broken_settings(page: Page, server: ServerProcess) -> None:
     """Show the banner that says what is wrong with the settings, and mend them for what comes next."""
     file = server.data.parent / "settings.json"
@@ -284,7 +291,7 @@ VIEWS: dict[str, View] = {
     "document menu": document_menu,
     "uploads": uploads,
     "document": opened("/documents/1"),
-    "settings": opened("/settings?filter=history"),
+    "settings": settings,
     "deleted": opened("/deleted"),
     "ratings": opened("/ratings"),
     "not there": not_there,
