@@ -230,7 +230,7 @@ def question_of(draft: Draft) -> Message:
     if profile.tools:
         return question_message(draft.question, (), draft.recalled, draft.notes, pictures=draft.pictures)
     sources = draft.sources
-    if profile.small_model:
+    if profile.small_model and not search_result.sections:  # Of those it is said that the model reads them whole.
         words = query_words(draft.question)
         sources = tuple(replace(one, text=excerpt(one.text, words, SMALL_PASSAGE_CHARS)) for one in sources)
     return question_message(

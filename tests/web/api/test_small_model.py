@@ -139,8 +139,11 @@ def test_an_answer_that_cites_nothing_is_to_be_compared_with_the_quotes(client: 
 
 
 @pytest.mark.usefixtures("library")
-def test_a_task_is_not_answered_with_quotes(client: FlaskClient) -> None:
-    assert ask(client, "Summarise what the lighthouse keeper does.")["answer"] == "An answer."
+def test_a_task_is_not_answered_with_quotes_and_reads_whole_sections(client: FlaskClient, stub: StubModel) -> None:
+    answer = ask(client, "Summarise what the lighthouse keeper does.")
+    assert answer["answer"] == "An answer."
+    assert answer["search"]["coverage"]["read"] == answer["search"]["coverage"]["of"]
+    assert "…" not in stub.requests[0].messages[-1]["content"]
 
 
 class TestSwitchedOff:
