@@ -142,7 +142,12 @@ def _with_characters(words: Sequence[str]) -> list[str]:
     return with_characters
 
 
-_one_at_a_time, _stemmer = threading.Lock(), cache(Stemmer.Stemmer)
+_one_at_a_time = threading.Lock()
+
+
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(language)
 
 
 def _stemmed(words: list[str], language: str) -> list[str]:
