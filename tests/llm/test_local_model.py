@@ -21,6 +21,7 @@ from rag_assistant.llm.client import ModelClient, Retrying, collect
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.models import IN_QUEUE, RESTARTING, LanguageModels
+from rag_assistant.llm.reader import PromptProgress
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import AnswerStopped, ModelUnreachable
 from rag_assistant.services import Services
@@ -61,10 +62,13 @@ def test_it_answers_under_its_own_name_with_its_own_limit_and_the_tools_of_its_t
         endpoint = model.endpoint()
         with closing(ModelClient(lambda: timeouts(connect=60, first_token=60, token=60, answer=120))) as client:
             request = ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4)
-            text, _ = collect(client.stream(endpoint, request, ModelCall()))
+            parts = list(client.stream(endpoint, request, ModelCall()))
     finally:
         model.process.close()
-    assert text
+    assert collect(parts)[0]
+    told = [one for one in parts if isinstance(one, PromptProgress)]
+    assert told[-1].read <= told[-1].total
+    assert endpoint.is_small
     assert (endpoint.model, endpoint.context_tokens) == (carried_gguf().stem, 8192)
     assert endpoint.local
     assert not endpoint.takes_tools
