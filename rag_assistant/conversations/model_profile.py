@@ -75,7 +75,7 @@ def settings_for(settings: Settings, options: AnswerOptions) -> Settings:
         for name in ("max_answer_tokens", "temperature", "tool_iterations_keep")
         if (value := getattr(options, name)) is not None
     }
-    if options.model is not None:
+    if options.model in settings.models_offered:
         wanted["openai_model"] = options.model
     if options.history_token_budget is not None:
         wanted["history_token_budget"] = min_limit(options.history_token_budget, settings.history_token_budget)

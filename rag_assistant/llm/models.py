@@ -49,8 +49,8 @@ class LanguageModels:
         self._local = local
         self.client = ModelClient(settings)
         self.calibration = calibration or Calibration()
-        # By base URL: the result of the last list request.
-        self._last: dict[str, Endpoint] = {}
+        # By base URL and configured model: the result of the last list request.
+        self._last: dict[tuple[str, str | None], Endpoint] = {}
         self._states: dict[str, str] = {}
         self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
@@ -101,7 +101,7 @@ class LanguageModels:
             return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
         endpoint = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
-        self._last[endpoint.base_url] = endpoint
+        self._last[self.configured_endpoint().key] = endpoint
         return self.calibration.limited(endpoint)
 
     def _started(self, local: LocalModel, call: ModelCall) -> Endpoint:
@@ -271,7 +271,7 @@ class LanguageModels:
 
     def listed_endpoint(self) -> Endpoint:
         """Return the endpoint with the limit in its list, which is requested if nothing is known yet."""
-        if self.has_endpoint and self.configured_endpoint().base_url not in self._last:
+        if self.has_endpoint and self.configured_endpoint().key not in self._last:
             with contextlib.suppress(ModelError):
                 self.endpoint(ModelCall())
         return self.known_endpoint()
@@ -283,7 +283,7 @@ class LanguageModels:
         if self._local is not None and not self.has_endpoint:
             return self._local.expected_endpoint()
         configured = self.configured_endpoint()
-        last = self._last.get(configured.base_url)
-        if last is not None and configured.model in (None, last.model):
+        last = self._last.get(configured.key)
+        if last is not None:
             return self.calibration.limited(last)
         return replace(configured, api_key=None)

@@ -34,7 +34,7 @@ ADVANCED = frozenset(
 BY_HAND = frozenset(
     "backup_folder base_path chroma_headers chroma_url cors_origins data_dir database_url document_sources files_url "
     "host local_model mcp_servers port role trusted_proxies".split()
-) | {name for name in Settings.model_fields if name.startswith(("oidc_", "proxy_", "s3_"))}
+) | {name for name in Settings.model_fields if name.startswith(("oidc_", "proxy_", "s3_", "smtp_"))}
 # Objects in settings.json, and the setting for each member. The setting's own name works as well, and is the only one
 # in the environment.
 OBJECTS: dict[str, dict[str, str]] = {

@@ -32,7 +32,7 @@ def ask_again(turn_id: int) -> Response:
     rated = services().ratings.page(1, turn_id + 1)
     if not rated or rated[0].id != turn_id:
         raise TurnNotRatable("This answer is not rated any more.")
-    with services().assistant.reserved():
+    with api.readers().place(), services().assistant.reserved():
         evaluated = services().evaluation.ask_again(rated[0])
     if "part" not in request.args:
         return to_page("rating_pages.ratings", _anchor=f"rated-{turn_id}")

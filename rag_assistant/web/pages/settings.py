@@ -195,21 +195,21 @@ def changed_values(in_force: LiveSettings) -> dict[str, Any]:
         value = DEFAULTS[name] if "default" in request.form else typed_value(name, text)
         is_kept = name in SECRET and not text and "default" not in request.form
         is_changed = value != current[name] and in_force.origins[name] != "environment"
-        return {name: value} if is_changed and not is_kept else {}
+        key = name.replace("_base_url", "_api_key")  # It is for the endpoint that it was typed for.
+        also = {key: None} if current.get(key) and in_force.origins[key] != "environment" else {}
+        return also | {name: value} if is_changed and not is_kept else {}
     values: dict[str, Any] = {name: request.form[name].strip() or None for name in EDITED if name in request.form}
     if address := values.get("openai_base_url"):
         values["openai_base_url"] = _with_scheme(address)
     port = request.form.get("use", "")  # The port of a model server on this machine.
     values |= next((one.settings for one in services().local_servers.find() if str(one.port) == port), {})
-    limit = values.get("max_history_turns")
+    limit = values.pop("max_history_turns", None)
     if limit is not None:
         values["max_history_turns"] = (
             None if limit.lower() == "all" else int(limit) if limit.isdecimal() and len(limit) < 10 else limit
         )
-    elif "max_history_turns" in values:
-        del values["max_history_turns"]
-    # A key is for the endpoint that it was typed for.
-    is_kept = values.get("openai_base_url") == current["openai_base_url"] and "forget_key" not in request.form
+    address = current["openai_base_url"]  # If the environment fixes it, the form has none.
+    is_kept = values.get("openai_base_url", address) == address and "forget_key" not in request.form
     if values.get("openai_api_key") is None and is_kept:
         values.pop("openai_api_key", None)
     return {

@@ -89,3 +89,12 @@ def test_asking_again_counts_against_a_persons_limits(client: FlaskClient, servi
     until(lambda: services.settings.current.max_questions_per_minute == 2)
     assert post(page, f"/turns/{turn}/again")[0] == 303
     assert post(page, f"/turns/{turn}/again")[0] == 429
+
+
+def test_asking_again_takes_one_of_the_places_of_those_who_wait(client: FlaskClient, stub: StubModel) -> None:
+    turn = ask(client)["turn_id"]
+    post(client, f"/turns/{turn}/rating", rating="up")
+    readers = client.application.extensions["readers"]
+    readers.close()
+    assert post(client, f"/turns/{turn}/again")[0] == 503
+    assert len(stub.requests) == 1

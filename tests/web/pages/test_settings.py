@@ -261,6 +261,24 @@ def test_a_secret_is_typed_anew_or_stays(client: FlaskClient, file: Path) -> Non
     assert json.loads(file.read_text()) == {}
 
 
+def test_a_key_stays_where_the_environment_fixes_the_address(
+    environment: dict[str, str], file: Path, stub: StubModel
+) -> None:
+    app = create_app({name: value for name, value in environment.items() if name != "OPENAI_API_KEY"})
+    save(app.test_client(), openai_api_key="sk-canary-four")
+    save(app.test_client(), openai_api_key="", max_history_turns="4")
+    app.extensions["assistant"].close()
+    assert json.loads(file.read_text()) == {"openai_api_key": "sk-canary-four", "max_history_turns": 4}
+
+
+@pytest.mark.parametrize("kind", ["openai", "embedding", "rerank"])
+def test_a_key_is_not_sent_to_an_address_that_is_typed_later(unconnected: FlaskClient, file: Path, kind: str) -> None:
+    save(unconnected, setting=f"{kind}_base_url", value="http://one.example")
+    save(unconnected, setting=f"{kind}_api_key", value="sk-canary-three")
+    save(unconnected, setting=f"{kind}_base_url", value="http://two.example")
+    assert json.loads(file.read_text()) == {f"{kind}_base_url": "http://two.example"}
+
+
 def test_an_administrator_elsewhere_changes_nothing_that_reaches_the_machine(
     client: FlaskClient, services: Services, file: Path
 ) -> None:
@@ -270,7 +288,7 @@ def test_an_administrator_elsewhere_changes_nothing_that_reaches_the_machine(
     text = html.unescape(ann.get("/settings", headers=PAGE | elsewhere).text)
     parts = dict(re.findall(r'(?s)id="setting-(\w+)"(.*?)</details>', text))
     by_hand = {name for name, part in parts.items() if "Changed only in a browser on the server" in part}
-    assert by_hand >= {"mcp_servers", "local_model", "document_sources", "backup_folder", "oidc_issuer"}
+    assert by_hand >= {"mcp_servers", "local_model", "document_sources", "backup_folder", "oidc_issuer", "smtp_url"}
     stamp = STAMP.search(text)[1]
     for name in ("mcp_servers", "backup_folder"):
         refused = ann.post(
