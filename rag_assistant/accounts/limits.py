@@ -27,6 +27,7 @@ COUNT_INTERVAL_SECONDS = 60.0
 # the interpreter to everybody else.
 MAX_WORKED_ON, MAX_WAIT_SECONDS = 3, 30.0
 MEGABYTE = 1_000_000
+TOKENS_OF_ALL = "This server has used {n} tokens within a day, which is its limit"
 COST_PERIODS = {"day": DAY, "month": MONTH}
 
 
@@ -121,12 +122,7 @@ class ModelLimits:
         limits: list[tuple[float | None, int | None, Used, str]] = [
             (values.max_tokens_per_day_per_person, mine, "tokens", "You have used {n} tokens within a day"),
             (values.max_cost_per_person, mine, "cost", f"You have used your budget of {{n}} for a {period}"),
-            (
-                values.max_tokens_per_day,
-                None,
-                "tokens",
-                "This server has used {n} tokens within a day, which is its limit",
-            ),
+            (values.max_tokens_per_day, None, "tokens", TOKENS_OF_ALL),
             (values.max_cost, None, "cost", f"This server has used its budget of {{n}} for a {period}"),
         ]
         for amount, person_id, what, sentence in limits[0 if mine else 2 :]:

@@ -48,7 +48,7 @@ def unpacked(
 
     An archive that is a document is its only file. Raises UnsupportedDocument if none can be unpacked.
     """
-    limits = Limits(MAX_MEMORY_MB, timeout_seconds, MAX_BYTES)
+    limits = Limits(MAX_MEMORY_MB, timeout_seconds, 2 * MAX_BYTES)
     with TemporaryFile(dir=folder) as output:
         try:
             with _unpacking:  # For the sake of the disk, one at a time.
@@ -62,10 +62,10 @@ def unpacked(
 
 
 class _Unpacking:
-    """Unpacks an archive, and those in it, up to a number of files."""
+    """Unpacks an archive, and those in it, up to a number of files and bytes."""
 
     def __init__(self, max_file_mb: int) -> None:
-        self._max_mb, self._files_left = max_file_mb, MAX_FILES
+        self._max_mb, self._files_left, self._bytes_left = max_file_mb, MAX_FILES, MAX_BYTES
 
     def files(self, archive: zipfile.ZipFile, folder: str = "") -> Iterator[tuple[Member, bytes]]:
         """Yield the files. Raises ExtractionFailed for none, too many, and a password on each."""
@@ -104,6 +104,9 @@ class _Unpacking:
             raise ExtractionFailed(f"The file is larger than {max_mb} MB, which is the limit.")
         if info.file_size > max(ANY_RATIO_BYTES, MAX_RATIO * info.compress_size):
             raise ExtractionFailed(f"It is more than {MAX_RATIO} times as large once unpacked.")
+        if info.file_size > self._bytes_left:
+            raise ExtractionFailed("The archive is larger than 1,000 MB once unpacked. Split it.")
+        self._bytes_left -= info.file_size
         try:
             return archive.read(info)
         except (*BROKEN, RuntimeError, MemoryError) as error:

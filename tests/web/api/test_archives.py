@@ -182,6 +182,21 @@ def test_what_is_locked_linked_or_too_large_is_named(client: FlaskClient, monkey
     }
 
 
+def test_archives_in_one_count_as_what_is_unpacked(client: FlaskClient) -> None:
+    runs = b"".join(bytes([number]) * 200 for number in range(250))
+    large = b"PK\x03\x04" + runs * 980 + zipped((zipfile.ZipInfo("empty/"), b""))
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as written:
+        written.writestr("large.zip", large)
+        # Each entry names the same bytes: half a megabyte that unpacks for minutes.
+        written.filelist.extend(written.filelist * 29)
+    answer = add(client, held.getvalue())
+    assert [one["reason"] for one in answer.json["refused"]] == [
+        *["The archive contains no files."] * 20,
+        *["The archive is larger than 1,000 MB once unpacked. Split it."] * 10,
+    ]
+
+
 def test_a_damaged_file_is_named_and_what_lies_about_its_size_is_not_unpacked_beyond_it(client: FlaskClient) -> None:
     content = zipped(("a.txt", "Geese."), ("liar.txt", bytes(3_000_000)))
     small, large = struct.pack("<I", 50), struct.pack("<I", 3_000_000)
