@@ -126,7 +126,7 @@ def _named(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
     """Return each file that isn't hidden with its path, without drives and steps up."""
     infos = [info for info in archive.infolist() if not info.is_dir()]
     # zipfile decodes names that aren't flagged as UTF-8 as cp437, in which every byte is a character.
-    untold = {info: info.filename.encode("cp437") for info in infos if not info.flag_bits & UTF8_FLAG}
+    untold = {info: info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & UTF8_FLAG}
     encoding = _encoding_of(b"\n".join(untold.values()))
     named = []
     for info in infos:

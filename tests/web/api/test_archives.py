@@ -4,6 +4,7 @@ import io
 import stat
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -180,6 +181,13 @@ def test_what_is_locked_linked_or_too_large_is_named(client: FlaskClient, monkey
         f"{'a/' * 25}deep.txt": "It is in more than 20 folders.",
         "large.txt": "The file is larger than 50 MB, which is the limit.",
     }
+
+
+def test_a_name_that_is_given_in_unicode_as_well_does_no_harm(client: FlaskClient) -> None:
+    unicode_path = struct.pack("<BL", 1, zlib.crc32(b"pl_n.txt")) + "pl日n.txt".encode()
+    member = zipfile.ZipInfo("pl_n.txt")
+    member.extra = struct.pack("<HH", 0x7075, len(unicode_path)) + unicode_path  # Python reads it from 3.12 on.
+    assert added(client, zipped((member, "Geese."))) == [("pl_n.txt", ["handbook"])]
 
 
 def test_archives_in_one_count_as_what_is_unpacked(client: FlaskClient) -> None:
