@@ -95,13 +95,14 @@ def add_documents() -> Response:
 @blueprint.post("/projects/<int:project_id>/files", policy=DOCUMENTS)
 def add_to_project(project_id: int) -> Response:
     """Add the files of the form to the documents that a project asks."""
-    scope = services().projects.get(project_id).scope
+    scope = services().projects.change(project_id, {}).scope  # Who may not is refused before a file is stored.
     files, fields = uploaded_files(MAX_FILES)
     added = {**fields.model_dump(), "tags": [*fields.tags, *scope.tags]}
-    ids = [services().library.accept(file, name, **added)[0].id for file, name in files]
-    if scope.document_ids or scope.library_ids:
-        both = tuple(dict.fromkeys([*scope.document_ids, *ids]))
-        services().projects.change(project_id, {}, scope=replace(scope, document_ids=both))
+    for file, name in files:
+        document, _ = services().library.accept(file, name, **added)
+        if scope.document_ids or scope.library_ids:
+            scope = replace(scope, document_ids=tuple(dict.fromkeys([*scope.document_ids, document.id])))
+            services().projects.change(project_id, {}, scope=scope)
     return to_page("sharing_pages.project", project_id=project_id)
 
 

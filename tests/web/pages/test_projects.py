@@ -73,6 +73,14 @@ def files_on_page(client: FlaskClient, project: int) -> list[str]:
     return re.findall(r'dir="auto" href="/documents/\d+">([^<]*)<', page)
 
 
+def test_a_refused_file_keeps_no_other_out_of_the_project(client: FlaskClient) -> None:
+    first = upload(client, "Boats.", "boats.txt")["document_id"]
+    project = make(client, document_ids=[first])["project_id"]
+    files = [(io.BytesIO(b"Ropes."), "ropes.txt"), (io.BytesIO(b"\x7fELF\0"), "x")]
+    assert client.post(f"/projects/{project}/files", data={"file": files}, headers=PAGE).status_code == 415
+    assert files_on_page(client, project) == ["boats.txt", "ropes.txt"]
+
+
 def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
     first = upload(client, "Boats.", "boats.txt", tags="sea")["document_id"]
     whole, chosen, tagged = (make(client, name=name)["project_id"] for name in ("All", "Chosen", "Tagged"))
@@ -217,6 +225,8 @@ def test_who_may_only_read_a_project_uses_it_and_sees_no_form(app: Flask, servic
     assert "<textarea" not in page
     assert f'href="/?project={project}"' in page
     assert ben.post(f"/projects/{project}", data={"name": "Mine"}, headers=PAGE).status_code == 403
+    assert add_files(ben, project, "stray.txt").status_code == 403
+    assert ben.get("/api/documents").json["documents"] == []
     assert post(ann, f"/projects/{project}/shares", everyone="write")[0] == 303
     page = ben.get(f"/projects/{project}").text
     assert "<textarea" in page
