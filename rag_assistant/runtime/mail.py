@@ -40,7 +40,7 @@ def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
         context = ssl.create_default_context()
         kind = partial(smtplib.SMTP_SSL, context=context) if url.scheme == "smtps" else smtplib.SMTP
         try:
-            with kind(url.hostname or "", url.port or PORTS[url.scheme], domain, timeout=MAX_SECONDS) as connection:
+            with kind(url.hostname or "", url.port or PORTS[url.scheme], domain, timeout=2 * MAX_SECONDS) as connection:
                 if url.scheme == "smtp":
                     connection.starttls(context=context)
                 if settings.smtp_user is not None:
@@ -49,7 +49,7 @@ def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
         except Exception as error:  # noqa: BLE001 - told below
             errors.append(error)
 
-    # smtplib limits only each step, and a name server takes its own time: a late one is left to itself.
+    # smtplib limits only each step, to more, and a name server takes its own time: a late one is left to itself.
     delivering = threading.Thread(target=deliver, name="mail", daemon=True)
     delivering.start()
     delivering.join(MAX_SECONDS)
