@@ -10,7 +10,7 @@ from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Gro
 HEADER_PATTERN = r"^[A-Za-z][A-Za-z0-9-]*$"
 BUDGET = "a number above 0 in the currency of model_prices, or null for no limit"
 SMTP = r"^(smtps?|smtp\+plain)://([^\s/@?#:\[\]]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$"
-EMAIL = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){0,3}$"
+EMAIL = r"^[A-Za-z0-9.!#$%&'*+/=^_`{|}~-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63}){0,7}$"  # Headers decode =?.
 HEADER = 'the name of a header, such as "Remote-User", or null'
 
 

@@ -70,12 +70,23 @@ def test_what_fails_is_told_and_the_link_is_shown(mailing: Flask, mails: MailSer
 
 
 @pytest.mark.parametrize(
-    "address", ["ben", "ben@example.org, eve@example.org", "b@x\r\nBcc: eve@example.org", "é@example.org"]
+    "address",
+    [
+        *("ben", "ben@example.org, eve@example.org", "b@x\r\nBcc: eve@example.org", "é@example.org"),
+        # In a header, these would be decoded: a line break, and another address.
+        *("=?utf-8?q?b=0aBcc=3aeve=40example.org?=@x.org", "=?utf-8?q?eve=40example.org=2c?=@x.org"),
+    ],
 )
 def test_what_is_no_address_gets_no_mail_and_the_link_is_shown(mailing: Flask, mails: MailServer, address: str) -> None:
     status, page = post(client_of(mailing, "Ann"), "/people", name="Ben", role="member", email=address)
     assert (status, "is not an e-mail address." in page, "choose-password?link=" in page) == (422, True, True)
     assert mails.mails == []
+
+
+def test_an_address_may_be_of_a_deep_domain(mailing: Flask, mails: MailServer) -> None:
+    address = "ben+links@lab.dept.university.ac.example"
+    assert post(client_of(mailing, "Ann"), "/people", name="Ben", role="member", email=address)[0] == 200
+    assert mails.mails[0]["To"] == address
 
 
 def test_without_an_address_the_link_is_shown_as_ever(mailing: Flask, mails: MailServer) -> None:
