@@ -127,24 +127,20 @@ def _named(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
     infos = [info for info in archive.infolist() if not info.is_dir()]
     # zipfile decodes names that aren't flagged as UTF-8 as cp437, in which every byte is a character.
     untold = {info: info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & UTF8_FLAG}
-    encoding = _encoding_of(b"\n".join(untold.values()))
-    named = []
+    names, encoding, named = b"\n".join(untold.values()), "utf-8", []
+    try:
+        names.decode()
+    except UnicodeDecodeError:
+        import chardet
+
+        likely = chardet.detect(names, include_encodings=NAME_ENCODINGS, compat_names=False)
+        encoding = likely["encoding"] or "cp437"
     for info in infos:
         name = untold[info].decode(encoding, "replace") if info in untold else info.filename
         parts = [part for part in name.replace("\\", "/").split("/") if part.strip(". ") and not part.endswith(":")]
         if not any(part.startswith(".") or part == "__MACOSX" for part in parts):
             named.append(("/".join(parts) or "unnamed", info))
     return named
-
-
-def _encoding_of(names: bytes) -> str:
-    try:
-        names.decode()
-    except UnicodeDecodeError:
-        import chardet
-
-        return chardet.detect(names, include_encodings=NAME_ENCODINGS, compat_names=False)["encoding"] or "cp437"
-    return "utf-8"
 
 
 def work(file: IO[bytes], max_file_mb: str) -> Iterator[bytes]:

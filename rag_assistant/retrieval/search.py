@@ -238,7 +238,7 @@ class Retriever:
         """
         context, state = context_of(exchanges), self.library(scope)
         vectors = state.vectors if context and question.strip() else None
-        if vectors is None or vectors.empty:
+        if vectors is None or not vectors.count:
             return None
         last = last_question(exchanges)
         if vectors.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
@@ -281,7 +281,7 @@ class Retriever:
         """Return the nearest chunks, and how well the model knows the question: nothing if it doesn't work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = library.vectors
-        if vectors is None or vectors.empty or not query.text.strip():
+        if vectors is None or not vectors.count or not query.text.strip():
             return nothing
         try:
             familiarity = vectors.familiarity(f"{query.text} {query.context}".strip())

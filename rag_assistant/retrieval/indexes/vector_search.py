@@ -53,10 +53,6 @@ class ServingVectors:
         self._rests_until = 0.0
 
     @property
-    def empty(self) -> bool:
-        return self.count == 0
-
-    @property
     def count(self) -> int:
         """The number of vectors."""
         added, dropped = self.model.version

@@ -205,18 +205,13 @@ def changed_values(in_force: LiveSettings) -> dict[str, Any]:
     values |= next((one.settings for one in services().local_servers.find() if str(one.port) == port), {})
     limit = values.pop("max_history_turns", None)
     if limit is not None:
-        values["max_history_turns"] = (
-            None if limit.lower() == "all" else int(limit) if limit.isdecimal() and len(limit) < 10 else limit
-        )
+        values["max_history_turns"] = typed_value("max_history_turns", "" if limit.lower() == "all" else limit)
     address = current["openai_base_url"]  # If the environment fixes it, the form has none.
     is_kept = values.get("openai_base_url", address) == address and "forget_key" not in request.form
     if values.get("openai_api_key") is None and is_kept:
         values.pop("openai_api_key", None)
-    return {
-        name: value
-        for name, value in values.items()
-        if value != current[name] and in_force.origins[name] != "environment"
-    }
+    own = {name: value for name, value in values.items() if in_force.origins[name] != "environment"}
+    return {name: value for name, value in own.items() if value != current[name]}
 
 
 def typed_value(name: str, text: str) -> Any:
