@@ -76,7 +76,10 @@ class AnswerReader:
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
         self.usage = reported_usage(chunk, choice) or self.usage
-        self._note_progress(chunk.get("prompt_progress"))
+        figures = progress if isinstance(progress := chunk.get("prompt_progress"), dict) else {}  # llama.cpp's
+        read, total = figures.get("processed"), figures.get("total")
+        if is_count(read) and is_count(total) and self.progress.read < read <= total:
+            self.progress = PromptProgress(read, total)
         if is_name(reason := choice.get("finish_reason") or choice.get("finishReason")):
             self.finish_reason = SAME_REASONS.get(reason.lower(), reason.lower())
         delta = choice.get("delta") or choice.get("message") or {}
@@ -98,12 +101,6 @@ class AnswerReader:
     def rest(self) -> str:
         """Return the text that was held back until the end."""
         return self.thoughts.feed(storable(self._half)) + self.thoughts.rest()
-
-    def _note_progress(self, figures: Any) -> None:
-        """Note llama.cpp's ``prompt_progress`` (its server's README)."""
-        read, total = (figures.get(name) if isinstance(figures, dict) else None for name in ("processed", "total"))
-        if is_count(read) and is_count(total) and self.progress.read < read <= total:
-            self.progress = PromptProgress(read, total)
 
     def _take_all(self, delta: dict[str, Any]) -> str:
         """Read everything in a delta, such as tool calls, and return the text. Raises AnswerTooLong."""
