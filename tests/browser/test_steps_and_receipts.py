@@ -4,10 +4,12 @@ import json
 import re
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.shelf import upload
 from tests.browser.talk import ask, ask_many, call, say
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
@@ -15,8 +17,8 @@ from tests.testkit.stub_model import Reply, StubModel
 
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: StubModel, server: ServerProcess) -> None:
-    documents = server.call("GET", "/api/documents")[1]["documents"]
-    doomed = documents[0]
+    doomed: dict[str, Any] = {"name": "old.md"}
+    doomed["document_id"] = upload(server, "old.md", "The old guide to the lighthouse.")
     stub.replies.extend(
         [
             Reply(tool_calls=[call("search_documents", query="old <b>guide</b>")]),

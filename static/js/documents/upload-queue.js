@@ -84,7 +84,7 @@ function upload(item) {
       draw();
       resolve();
     });
-    request.open("POST", address(isArchive(item) ? "/api/documents/archive" : "/api/documents"));
+    request.open("POST", isArchive(item) ? address("/api/documents/archive") : address("/api/documents"));
     request.send(form);
     draw();
   });
