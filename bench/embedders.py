@@ -158,7 +158,7 @@ def search_by_keywords(data: DataSet) -> Hits:
         pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]
         store.keep_text(document.id, ExtractedText("", "text/plain"), *index_terms("", pieces))
         index = KeywordSearch(KeywordIndex(database))
-        languages = index.state().languages
+        languages = index.store.state().languages
         hits = {
             query: [(chunk_id - 1, value) for chunk_id, value in index.search(query_terms(text, languages), CANDIDATES)]
             for query, text in data.questions.items()

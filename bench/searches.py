@@ -139,7 +139,7 @@ class Library:
 
     def keywords(self, question: str) -> object:
         """Search by keywords alone."""
-        return self._keywords.search(query_terms(question, self._keywords.state().languages), CANDIDATES)
+        return self._keywords.search(query_terms(question, self._keywords.store.state().languages), CANDIDATES)
 
     def fill(self, texts: list[str], size: int) -> None:
         """Store ``size`` chunks, made of the texts."""

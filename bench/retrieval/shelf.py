@@ -67,7 +67,7 @@ class CollectionShelf(Shelf):
 
     def by_keywords(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what the product's keyword search alone finds."""
-        terms = query_terms(question, self.keywords.state().languages)
+        terms = query_terms(question, self.keywords.store.state().languages)
         return self._passages([hit for hit, _ in self.keywords.search(terms, CANDIDATES)][:limit])
 
     def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:

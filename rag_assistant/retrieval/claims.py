@@ -127,16 +127,19 @@ def check_citations(
 
 def strange_figures(answer: str, source: str) -> list[str]:
     """Return the dates and figures of an answer that its source doesn't have; single digits, which may count, aside."""
-    strange, rest, at, days_there = [], "", 0, days_in(source)
-    figures = set(map(_digits, [*NUMBER.findall(source), *(date["year"] or "" for date, _ in dates_in(source))]))
-    text = CITATION.sub(" ", CODE.sub(" ", answer))
-    for date, days in dates_in(text):
+    strange, rest, at, text = [], "", 0, CITATION.sub(" ", CODE.sub(" ", answer))
+    dates = dates_in(text)
+    days_there = days_in(source) if dates else set()  # It takes milliseconds, and most answers have no date.
+    for date, days in dates:
         is_there = not days.isdisjoint(days_there)
         strange += [] if is_there else [date[0].rstrip(" .,")]
         rest += f"{text[at : date.start()]} {(date['year'] or '') if is_there else ''} "
         at = date.end()
-    numbers = (number for sentence, _ in _sentences(rest + text[at:]) for number in NUMBER.findall(sentence))
-    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
+    numbers = [number for sentence, _ in _sentences(rest + text[at:]) for number in NUMBER.findall(sentence)]
+    figures = set(map(_digits, NUMBER.findall(source))) if numbers else set()
+    if unknown := [number for number in numbers if len(number) > 1 and _digits(number) not in figures]:
+        years = {_digits(date["year"] or "") for date, _ in dates_in(source)}
+        strange += [number for number in unknown if _digits(number) not in years]
     return list(dict.fromkeys(strange))
 
 

@@ -76,7 +76,7 @@ def test_an_irregular_form_is_not_searched_for_beside_a_word_that_is_there(shelf
 
 def test_a_word_is_found_in_a_compound_where_the_library_has_a_language_with_compounds(shelf: Shelf) -> None:
     shelf.shelve("The warehouse is large.", "The boat is small.")
-    state = shelf.keywords.state()
+    state = shelf.keywords.store.state()
     assert shelf.keywords.search(["warehous"], 5, None, state)
     assert shelf.keywords.search(["rehous"], 5, None, state) == []
     shelf.shelve("Der Jahresurlaub ist im Sommer und nicht im Winter, wenn die Schule zu ist.", "Der Hafen ist klein.")

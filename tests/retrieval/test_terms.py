@@ -118,7 +118,7 @@ def test_a_question_finds_its_passage_among_others_by_words(database: Database, 
     *texts, question, best = PASSAGES[language]
     shelf = Shelf(database)
     shelf.read(shelf.add(), *map(str, texts))
-    hits = shelf.keywords.search(query_terms(str(question), shelf.keywords.state().languages), 4)
+    hits = shelf.keywords.search(query_terms(str(question), shelf.keywords.store.state().languages), 4)
     assert hits[0][0] == int(best) + 1
 
 
@@ -127,7 +127,7 @@ def test_in_a_library_of_many_languages_each_question_finds_its_passage(database
     shelf = Shelf(database)
     for language, (*texts, _, _) in PASSAGES.items():
         shelf.read(shelf.add(language), *map(str, texts))
-    assert {"german", "hindi"} <= set(shelf.keywords.state().languages)
+    assert {"german", "hindi"} <= set(shelf.keywords.store.state().languages)
     for document, (_, _, _, _, question, best) in enumerate(PASSAGES.values()):
-        hits = shelf.keywords.search(query_terms(str(question), shelf.keywords.state().languages), 4)
+        hits = shelf.keywords.search(query_terms(str(question), shelf.keywords.store.state().languages), 4)
         assert hits[0][0] == 4 * document + int(best) + 1, question

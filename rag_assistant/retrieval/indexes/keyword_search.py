@@ -35,16 +35,13 @@ class KeywordSearch:
     """Finds chunks by words, in memory those of all chunks, whoever may read them."""
 
     def __init__(self, store: KeywordIndex) -> None:
-        self._store = store
+        self.store = store
         self._held: TantivyWords | None = None
         # The number of the last change it includes.
         self._change = -1
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._closing = threading.Event()
-
-    def state(self) -> KeywordState:
-        return self._store.state()
 
     def search(
         self, words: Sequence[str], limit: int, within: ChunksInScope | None = None, state: KeywordState | None = None
@@ -54,11 +51,11 @@ class KeywordSearch:
         With ``within``, only of those. Nothing while the words of a large library are read for the first time.
         ``state`` is the index state, if the caller has read it already.
         """
-        state = state or self._store.state()
+        state = state or self.store.state()
         if not words or not state.languages:
             return []
         if state.change is None:
-            return self._store.search(words, limit, within)
+            return self.store.search(words, limit, within)
         held = self._in_step(state.change)
         how: Match = "parts" if COMPOUNDING.intersection(state.languages) else "alike"
         return [] if held is None else _best(held, words, limit, within, how)
@@ -67,11 +64,11 @@ class KeywordSearch:
         self, words: Sequence[str], within: ChunksInScope | None = None, state: KeywordState | None = None
     ) -> set[str]:
         """Return which of the words no chunk contains; none while that is unknown."""
-        state = state or self._store.state()
+        state = state or self.store.state()
         if not state.languages:
             return set(words)
         if state.change is None:
-            return self._store.unknown(words, within)
+            return self.store.unknown(words, within)
         held = self._in_step(state.change)
         return set() if held is None else {word for word in words if not _best(held, [word], 1, within, "exact")}
 
@@ -79,12 +76,12 @@ class KeywordSearch:
         """Return whether the words of a large library have yet to be read for the first time."""
         if self._held is not None:
             return False
-        state = state or self._store.state()
+        state = state or self.store.state()
         return state.change is not None and state.last_chunk >= READ_BY_SEARCHES
 
     def warm_up(self) -> None:
         """Start reading the words."""
-        change = self._store.state().change
+        change = self.store.state().change
         if change is not None:
             self._in_step(change)
 
@@ -122,8 +119,8 @@ class KeywordSearch:
 
     def _missing(self) -> tuple[int, list[tuple[int, int]]]:
         """Return the number of the last change, and the chunks changed since the last reading."""
-        state = self._store.state()
-        changes = self._store.changes_after(self._change) if self._held is not None else None
+        state = self.store.state()
+        changes = self.store.changes_after(self._change) if self._held is not None else None
         if changes is None:
             return state.change or 0, [(0, state.last_chunk)]
         return max([self._change, *(n for n, _, _ in changes)]), sorted({(first, last) for _, first, last in changes})
@@ -145,7 +142,7 @@ class KeywordSearch:
 
     def _words(self, first: int, last: int) -> Iterator[tuple[int, str]]:
         while first <= last and not self._closing.is_set():
-            rows = self._store.words_between(first, last, ROWS_AT_ONCE)
+            rows = self.store.words_between(first, last, ROWS_AT_ONCE)
             yield from rows
             if len(rows) < ROWS_AT_ONCE:
                 return

@@ -49,7 +49,7 @@ def share_of_the_same(both: list[Shelf], questions: list[str]) -> float:
     """Return how many of the first ten hits are the same, of all questions; scores are within five percent."""
     same = asked = 0
     for heading in questions:
-        words = query_terms(heading, both[0].keywords.state().languages)
+        words = query_terms(heading, both[0].keywords.store.state().languages)
         # Only in memory are words like those that no chunk holds looked for.
         unknown = both[0].keywords.unknown(words)
         words = [word for word in words if word not in unknown]
