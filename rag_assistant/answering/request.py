@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -204,16 +205,17 @@ def build_request(draft: Draft) -> BuiltRequest:
                 raise
             least = replace(least, found=replace(least.found, sources=least.found.sources[:-1]))
     for name in ("notes", "recalled", "evidence", "past"):
-        wanted = getattr(draft, name)
-        for count in range(len(wanted), 0, -1):
-            try:
-                more = _fitted(replace(built.draft, **{name: wanted[:count]}))
-            except QuestionDoesNotFit:
-                continue
-            # Where nothing is displaced, only their questions differ.
+        built = _with_most(built, name, getattr(draft, name))
+    return built
+
+
+def _with_most(built: BuiltRequest, name: str, wanted: tuple[Any, ...]) -> BuiltRequest:
+    """Return the request with as many as displace nothing."""
+    for count in range(len(wanted), 0, -1):
+        with suppress(QuestionDoesNotFit):
+            more = _fitted(replace(built.draft, **{name: wanted[:count]}))
             if replace(more.fitted.receipt, tokens={}) == replace(built.fitted.receipt, tokens={}):
-                built = more
-                break
+                return more
     return built
 
 

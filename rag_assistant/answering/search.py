@@ -130,6 +130,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Ge
         lead = LEAD_GUIDE
     # The passages may have an insurer where what is quoted of them has none.
     parts = [part for one in quotes for each in one.sentences for part in (each.heading, each.lead, each.text)]
+    parts += [draft.sources[one.n - 1].document for one in quotes]
     is_near = result.near or not has_named_kind(result.query.text, parts)
     pieces = quoted_answer(quotes, count, lead=lead, is_near=is_near, coverage=coverage)
     for piece in pieces:

@@ -13,7 +13,7 @@ from rag_assistant.answering.quoting import instead_of_quotes
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, shown_with
 from rag_assistant.answering.search import quoted
-from rag_assistant.conversations.summary_lines import LEAD_WANTED, MODEL_LEAD
+from rag_assistant.conversations.summary_lines import LEAD_WANTED, MODEL_LEAD, without_quotes
 from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying, collect
 from rag_assistant.llm.reader import PromptProgress
@@ -176,7 +176,7 @@ def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelReq
         live.note(ending)
     if live.turn.sources and live.turn.model != QUOTES:
         figures = strange_figures(text[:MAX_COMPARED_CHARS], "\n".join(map(text_in, request.messages)))
-        if MODEL_LEAD in live.text() and not CITATION.search(text):
+        if without_quotes(live.text()) != live.text() and not CITATION.search(text):
             live.note(UNCITED)
         if figures:
             live.note(STRANGE_FIGURES.format(parts=", ".join(figures[:MAX_FIGURES_NAMED])))

@@ -173,7 +173,8 @@ def without_lead(answer: str) -> str:
 
 def without_quotes(answer: str) -> str:
     """Return what a small model wrote below quotes; other answers as they are."""
-    return answer.rpartition(MODEL_LEAD)[2]
+    quotes, lead, own = answer.partition(MODEL_LEAD)
+    return own if lead and quotes.startswith((LEAD_WANTED, LEAD_NEAR)) else answer
 
 
 def extract(turns: Sequence[PastTurn], max_tokens: float, elsewhere: Collection[str] = ()) -> str:

@@ -148,7 +148,9 @@ def fit_window(
     )
     system: Message = {"role": "system", "content": profile.instructions}
     past = [
-        one | {"content": without_quotes(one["content"])} if isinstance(one.get("content"), str) else one
+        one | {"content": without_quotes(one["content"])}
+        if one["role"] == "assistant" and isinstance(one.get("content"), str)
+        else one
         for one in window.messages
     ]
     return fit_history([system, *past, question, *iterations], policy)

@@ -17,7 +17,6 @@ from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.languages import COMPOUNDING, language_of
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.terms import has_part_numbers
 from rag_assistant.retrieval.tokenize import (
     content_words,
     query_words,
@@ -61,7 +60,8 @@ def support_of(
     ``best_cosine`` and ``compare`` are ``None`` if vectors say nothing. The question's words count at least
     ``min_share``.
     """
-    texts = [words_with_parts(f"{one.document} {one.section or ''} {one.text}") for one in passages]
+    whole = [f"{one.document} {one.section or ''} {one.text}" for one in passages]
+    texts = list(map(words_with_parts, whole))
     vocabularies = [set(map(stem, words)) for words in texts]
     vocabulary = set().union(*vocabularies)
     compounds = {word for words in texts if language_of(words, min_common=1) in COMPOUNDING for word in words}
@@ -70,8 +70,7 @@ def support_of(
     # A follow-up need not repeat its subject.
     word_sets = [some for some in (words, own) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
-    nearest = [one.text for one in passages[:MAX_PASSAGES]]
-    is_of_kind = has_named_kind(query.text, nearest) and has_part_numbers(query.text, nearest)
+    is_of_kind = has_named_kind(query.text, whole[:MAX_PASSAGES])
     if best_cosine is None or compare is None:
         return "nothing_found" if share < MIN_SHARE_ALONE else "found" if is_of_kind else "near"
     share = max(share, min_share)

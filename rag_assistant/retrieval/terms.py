@@ -95,12 +95,6 @@ def _part_number_forms(question: str) -> Iterator[str]:
         yield from re.findall(r"[a-z]+|\d+", number)
 
 
-def has_part_numbers(question: str, texts: Sequence[str]) -> bool:
-    """Return whether some texts have all part numbers of a question, however they are separated."""
-    together = re.sub(r"[\s/-]", "", " ".join(texts).lower())
-    return all(re.sub("[-/]", "", number) in together for number in PART_NUMBER.findall(question.lower()))
-
-
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
     """Return the possible terms of each word."""
     return {word: {term for language in languages or [""] for term in stems([word], language)} for word in words}

@@ -6,6 +6,7 @@ from pkgutil import get_data
 
 from msgspec.json import decode as from_json
 
+from rag_assistant.retrieval.terms import PART_NUMBER
 from rag_assistant.retrieval.tokenize import search_words
 
 _DATA = from_json(get_data(str(__package__), "value_kinds.json") or b"")
@@ -14,9 +15,9 @@ BY_QUESTION_WORD, BY_NAME = (
     [(re.compile(asks, re.IGNORECASE), re.compile(value, re.IGNORECASE)) for asks, value in _DATA[key]]
     for key in ("by_question_word", "by_name")
 )
-# A code is a few letters and then figures.
-CODE = re.compile(r"\b[A-Za-z]{1,3}-?\d{2,}\b")
-HYPHENS = str.maketrans("", "", "-\u2011 ")
+# A code is a few letters and then figures, such as E-04.
+CODE = re.compile(r"(?a:\b[a-z]{1,3}-?\d{2,}\b)")
+SEPARATORS = re.compile("[-\u2011/\\s]")
 
 
 def asked_kind(question: str) -> re.Pattern[str] | None:
@@ -31,8 +32,8 @@ def has_value(kind: re.Pattern[str], text: str, question: str) -> bool:
 
 
 def has_named_kind(question: str, texts: Sequence[str]) -> bool:
-    """Return whether some texts have what a question asks for by its name: a telephone number, or the code E-04."""
+    """Return whether some texts have what a question asks for by its name: a telephone number, the code E-04."""
     values = [value for asks, value in BY_NAME if asks.search(question)]
-    letters = "".join(texts).lower().translate(HYPHENS)
-    has_codes = all(one.lower().translate(HYPHENS) in letters for one in CODE.findall(question))
-    return has_codes and all(any(map(value.search, texts)) for value in values)
+    letters = SEPARATORS.sub("", " ".join(texts).lower())
+    codes = [SEPARATORS.sub("", one) for some in (CODE, PART_NUMBER) for one in some.findall(question.lower())]
+    return all(one in letters for one in codes) and all(any(map(value.search, texts)) for value in values)

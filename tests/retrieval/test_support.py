@@ -121,3 +121,10 @@ def test_how_many_and_how_much_are_no_words_that_a_passage_must_have() -> None:
 def test_a_question_that_leans_need_not_stand_in_one_passage_with_what_it_leans_on() -> None:
     query = SearchQuery("And what do lamps burn?", "Which tax did the parliament of the mainland vote about?", 0.8)
     assert support_of(query, ISLAND, 0.4, 10, lambda _, texts: [0.4] * len(texts)) == "found"
+
+
+def test_a_part_number_in_the_name_of_the_document_is_there() -> None:
+    text = "The valve weighs 12 kilograms and is replaced every two years."
+    datasheet = [Passage(1, 1, "AB-1234X valve.md", 0, len(text), text, None, 0.5)]
+    for asked, support in (("How much does valve AB1234X weigh?", "found"), ("How much does AB1299X weigh?", "near")):
+        assert support_of(SearchQuery(asked), datasheet, 0.6, 10, lambda _, texts: [0.9] * len(texts)) == support

@@ -182,3 +182,13 @@ def test_the_page_says_in_its_language_what_is_quoted_and_what_the_model_wrote(c
     page = client.get(f"/conversations/{conversation}", headers=PAGE | {"Accept-Language": "de"}).text
     assert "Das steht in Ihren Dokumenten:" in page
     assert "Die Antwort des Modells:" in page
+
+
+def test_what_a_person_or_another_model_writes_is_sent_whole(client: FlaskClient, stub: StubModel) -> None:
+    written = f"My secret is 4711.{MODEL_LEAD}Keep it."
+    stub.default = Reply(f"I noted 4711.{MODEL_LEAD}Kept.")
+    conversation_id = ask(client, written)["conversation_id"]
+    ask(client, "And now?", conversation_id=conversation_id)
+    sent = [message["content"] for message in stub.requests[-1].messages]
+    assert written in sent, "a question of a person"
+    assert f"I noted 4711.{MODEL_LEAD}Kept." in sent, "an answer without quotes"
