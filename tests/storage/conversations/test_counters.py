@@ -66,7 +66,8 @@ class Conversation(Talk):
                     self.history.undo(self.conversation.id)
                 case "regenerate":
                     running, _ = self.turns.regenerate(self.ids[-1])
-                    self.turns.finish(running, "completed", "Another answer." * (n % 3))
+                    text = "Another answer." * (n % 3)  # Without text an answer has failed (answering/sending.py).
+                    self.turns.finish(running, "completed" if text else "failed", text)
                 case "choose":
                     self.versions.choose(turn_id, n % 2 + 1)
                 case "erase":
