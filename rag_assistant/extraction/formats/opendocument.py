@@ -1,11 +1,15 @@
 """Read ODT and ODP: headings, paragraphs, lists, tables, text boxes, notes; each slide is a page."""
 
+import re
 from collections.abc import Collection, Iterator
+from functools import reduce
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT
 from rag_assistant.extraction.formats.markup import Span, heading, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.slide_order import reading_order
 from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, Level, Lists, labelled
+from rag_assistant.extraction.recognised import Box
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -13,6 +17,8 @@ MAX_REPEATS = 100
 # How numbers are written; the list of numbered headings; and the attribute for a paragraph's number.
 NUMBERS = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman", None: "none"}
 HEADINGS, LABEL = "outline-style", "label"
+LENGTH = re.compile(r"(-?\d{1,6}(?:\.\d{1,9})?)(cm|mm|in|pt)")
+CENTIMETRES = {"cm": 1.0, "mm": 0.1, "in": 2.54, "pt": 2.54 / 72}
 SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-citation desc".split())
 
 
@@ -82,7 +88,11 @@ def _number(parent: Element, lists: Lists, name: str = "", depth: int = -1) -> N
 
 def _slide(slide: Element, hidden: Collection[str | None]) -> str:
     title, blocks = "", list[str]()
-    for element in slide:
+    frames = [element for element in slide if "".join(element.itertext()).strip()]
+    boxes = [_box(frame) for frame in frames if local(frame) != "notes"]
+    if None not in boxes:
+        frames = [*(frames[n] for n in reading_order([box for box in boxes if box])), *frames[len(boxes) :]]
+    for element in frames:
         if attribute(element, "class") == "title" and not title:
             title = heading(2, " ".join(_blocks(element)))
         elif local(element) == "notes":
@@ -92,6 +102,19 @@ def _slide(slide: Element, hidden: Collection[str | None]) -> str:
             blocks += _blocks(element, itself=True)
     is_hidden = attribute(slide, "style-name") in hidden
     return joined([title, "(This slide is hidden.)" if is_hidden else "", *blocks])
+
+
+def _box(frame: Element) -> Box | None:
+    """Return the place of a frame on its slide, or what the frames of a group cover; ``None`` if it is unknown."""
+    if local(frame) == "g":
+        boxes = [box for box in map(_box, frame) if box is not None]
+        return reduce(Box.with_, boxes) if boxes else None
+    lengths = [LENGTH.fullmatch(attribute(frame, name) or "") for name in ("x", "y", "width", "height")]
+    figures = [float(one[1]) * CENTIMETRES[one[2]] for one in lengths if one is not None]
+    if len(figures) < len(lengths):
+        return None
+    left, top, width, height = figures
+    return Box(left, top, left + width, top + height)
 
 
 def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[str]:

@@ -1,12 +1,15 @@
 """Read PPTX: each slide is a page with its title, text, tables, charts, diagrams and notes."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.slide_order import reading_order
 from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, labelled, written
+from rag_assistant.extraction.recognised import Box
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -14,7 +17,12 @@ TITLES = ("title", "ctrTitle")
 MAX_SPAN = 1_000
 NUMBERS = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
 FURNITURE = ("sldNum", "dt", "sldImg")
+# A distance in 1/914,400 of an inch.
+UNITS = re.compile(r"-?\d{1,10}")
+CONTENT = ("t", "graphicFrame", "pic")
 Relations = dict[str, tuple[str, str]]
+# Where a layout and its master have their placeholders, by number or type.
+Inherited = Mapping[str, Box]
 
 
 def read_pptx(package: Package) -> ExtractedText:
@@ -50,7 +58,7 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
     relations = package.relations(name)
     blocks: list[str] = []
     title = ""
-    for shape in _shapes(root):
+    for shape in _shapes(root, _inherited(package, relations)):
         placeholder = _placeholder(shape)
         if placeholder in FURNITURE:
             continue
@@ -58,8 +66,8 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
             title = heading(2, _line(shape))
         else:
             blocks += _shape(package, shape, relations, placeholder)
-    notes = next((target for kind, target in relations.values() if kind == "notesSlide"), None)
-    if notes and (part := package.optional(notes)) is not None:
+    part = package.optional(_related(relations, "notesSlide"))
+    if part is not None:
         bodies = (shape for shape in _shapes(part) if _placeholder(shape) == "body")
         paragraphs = [_line(shape) for shape in bodies]
         blocks.append("Notes: " + " ".join(paragraphs) if any(paragraphs) else "")
@@ -72,14 +80,56 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
     return joined([title, hidden, *blocks]), root.find(".//{*}pic") is not None
 
 
-def _shapes(parent: Element) -> Iterator[Element]:
-    """Yield shapes, tables and pictures in order, including those in groups, but not fallbacks for old programs."""
-    for element in parent:
-        kind = local(element)
-        if kind in ("sp", "graphicFrame", "pic"):
+def _inherited(package: Package, relations: Relations) -> Inherited:
+    """Return the places of the placeholders in a slide's layout, and of those of its master that it leaves there."""
+    layout = _related(relations, "slideLayout")
+    boxes: dict[str, Box] = {}
+    for name in (_related(package.relations(layout), "slideMaster"), layout):
+        part = package.optional(name)
+        for shape in _shapes(part) if part is not None else ():
+            placeholder, box = shape.find(".//{*}ph"), _box(shape, {})
+            if placeholder is not None and box is not None:
+                boxes |= dict.fromkeys(_names_of(placeholder), box)
+    return boxes
+
+
+def _related(relations: Relations, kind: str) -> str:
+    return next((target for one, target in relations.values() if one == kind), "")
+
+
+def _shapes(parent: Element, inherited: Inherited | None = None) -> Iterator[Element]:
+    """Yield shapes, tables and pictures, including those in groups, but not fallbacks for old programs.
+
+    With what placeholders inherit, they come in reading order, unless the place of one is unknown.
+    """
+    elements = [one for one in parent if local(one) != "Fallback"]
+    if inherited is not None:
+        elements = [one for one in elements if any(local(inner) in CONTENT for inner in one.iter())]
+        boxes = [_box(one, inherited) for one in elements]
+        if None not in boxes:
+            elements = [elements[n] for n in reading_order([box for box in boxes if box is not None])]
+    for element in elements:
+        if local(element) in ("sp", "graphicFrame", "pic"):
             yield element
-        elif kind != "Fallback":
-            yield from _shapes(element)
+        else:
+            yield from _shapes(element, inherited)
+
+
+def _box(shape: Element, inherited: Inherited) -> Box | None:
+    """Return the place of a shape or group on its slide or in its group, its own one or that of its placeholder."""
+    offset, size = shape.find(".//{*}xfrm/{*}off"), shape.find(".//{*}xfrm/{*}ext")
+    if offset is not None and size is not None:
+        figures = [*map(offset.get, "xy"), size.get("cx"), size.get("cy")]
+        left, top, width, height = (int(one) if one and UNITS.fullmatch(one) else 0 for one in figures)
+        return Box(left, top, left + width, top + height)
+    placeholder = shape.find(".//{*}ph")
+    names = _names_of(placeholder) if placeholder is not None else []
+    return next((inherited[name] for name in names if name in inherited), None)
+
+
+def _names_of(placeholder: Element) -> list[str]:
+    """Return the number and the type of a placeholder, by which others are found."""
+    return [name for name in (placeholder.get("idx"), placeholder.get("type", "body")) if name]
 
 
 def _shape(package: Package, shape: Element, relations: Relations, placeholder: str | None) -> list[str]:
