@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from rag_assistant.records.base import MAX_INT32, Message, Number
+from rag_assistant.records.documents import DateOrigin
 
 # The model name of answers given while no model is connected.
 QUOTES = "quotes"
@@ -26,8 +27,9 @@ class Source(Struct, frozen=True):
 
     ``doubts`` are citations that it doesn't seem to support, as JSON: the ``nth`` citation, ``problem``, ``missing``
     and ``carried_by``; ``offered`` are sentences without a citation that it supports (``retrieval/claims.py``).
-    ``cited_in`` is the number of the earlier turn whose citation is the only reason why it was sent. A passage from
-    another conversation has NO_DOCUMENT, with ``turn``, ``conversation_id`` and ``date``.
+    ``cited_in`` is the number of the earlier turn whose citation is the only reason why it was sent. ``date`` is its
+    document's when the answer was given, from ``date_from``. A passage from another conversation has NO_DOCUMENT, with
+    ``turn``, ``conversation_id`` and ``date``.
     """
 
     n: Number
@@ -46,6 +48,7 @@ class Source(Struct, frozen=True):
     conversation_id: int | None = None
     turn: int | None = None
     date: str | None = None
+    date_from: DateOrigin | None = None
 
 
 class ModelRequest(Struct, frozen=True):

@@ -1,16 +1,31 @@
 """Documents: files, their extracted text and chunks, and the passages and sources made of them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
+
+# Where a document's date is from, the most trusted first: a person's correction, a line near the start of its text, its
+# name, the properties in its file, its file's time, when it was added.
+DateOrigin = Literal["person", "text", "name", "properties", "file", "added"]
+DATE_ORIGINS: tuple[DateOrigin, ...] = get_args(DateOrigin)
+
+
+def dated(dates: Mapping[DateOrigin, str], changes: Mapping[DateOrigin, str | None]) -> dict[str, Any]:
+    """Return the dates of a document with changes, of which ``None`` removes one; and the most trusted one."""
+    both: dict[DateOrigin, str | None] = {**dates, **changes}
+    every = {origin: date for origin, date in both.items() if date}
+    origin = min(every, key=DATE_ORIGINS.index)
+    return {"dates": every, "date": every[origin], "date_from": origin}
 
 
 class ExtractedText(Struct, frozen=True):
     """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is Markdown.
 
     ``page_starts`` are character offsets, empty if there are no pages (slides are pages). ``scans`` are the pages,
-    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read.
+    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read. ``date``
+    is the one among the file's properties.
     """
 
     text: str
@@ -19,6 +34,7 @@ class ExtractedText(Struct, frozen=True):
     markdown: bool = False
     warning: str | None = None
     scans: tuple[int, ...] = ()
+    date: str | None = None
 
 
 class Word(Struct, frozen=True):
@@ -42,12 +58,14 @@ class RecognisedPage(Struct, frozen=True):
 DocumentState = Literal["queued", "reading", "recognising", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
 # With "-" descending: the largest, the last of the alphabet or the newest first.
-DocumentSort = Literal["added", "-added", "name", "-name", "size", "-size"]
+DocumentSort = Literal["added", "-added", "date", "-date", "name", "-name", "size", "-size"]
 DOCUMENT_SORTS: tuple[DocumentSort, ...] = get_args(DocumentSort)
 
 
 class NewDocument(Struct, frozen=True):
-    """A received file: ``file`` is its name in the uploads, ``origin`` its path on this machine."""
+    """A received file: ``file`` is its name in the uploads, ``origin`` its path on this machine, where it was last
+    changed on ``modified``.
+    """
 
     name: str
     media_type: str
@@ -59,6 +77,7 @@ class NewDocument(Struct, frozen=True):
     tags: tuple[str, ...] = ()
     # The library it goes to; by default the person's own.
     library_id: int | None = None
+    modified: str | None = None
 
 
 class Document(Struct, frozen=True):
@@ -67,7 +86,7 @@ class Document(Struct, frozen=True):
     ``reason`` says why it failed or what couldn't be read. Of its ``pages``, ``scanned_pages`` hold no text, and
     ``recognised_pages`` of these are done. ``origin`` is the file on this machine, or the web address, it was read
     from. ``replaces`` is the id of the document this is a pending newer version of. With ``deleted_at`` it is in the
-    trash.
+    trash. Its ``date`` is in ISO 8601, such as 2024-05-31, 2024-05 or 2024.
     """
 
     id: int
@@ -88,6 +107,8 @@ class Document(Struct, frozen=True):
     recognised_pages: int = 0
     library_id: int | None = None
     deleted_at: datetime | None = None
+    date: str = ""
+    date_from: DateOrigin = "added"
 
     @property
     def is_web_page(self) -> bool:
@@ -179,3 +200,5 @@ class Passage(Struct, frozen=True):
     section: str | None = None
     gap: str | None = None
     of_guide: bool = False
+    date: str | None = None
+    date_from: DateOrigin | None = None

@@ -25,7 +25,7 @@ from rag_assistant.records.answers import (
 )
 from rag_assistant.records.base import Message, Unset
 from rag_assistant.records.conversations import Conversation, Project, Turn, TurnStatus
-from rag_assistant.records.documents import DocumentState
+from rag_assistant.records.documents import DateOrigin, DocumentState
 from rag_assistant.records.errors import ReceiptNotFound
 from rag_assistant.records.questions import ConversationSearch, Scope
 
@@ -49,6 +49,8 @@ class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     end: int
     text: str
     score: float
+    date: str | None
+    date_from: DateOrigin | None
 
 
 class SourceAnswer(PassageAnswer, frozen=True):
@@ -59,7 +61,6 @@ class SourceAnswer(PassageAnswer, frozen=True):
     cited_in: int | None
     conversation_id: int | None
     turn: int | None
-    date: str | None
     doubts: list[Doubt]
     offered: list[str]
 
@@ -249,6 +250,8 @@ class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     recognised_pages: int
     tags: list[str]
     created_at: datetime
+    date: str
+    date_from: DateOrigin
     replaces: int | None
     # Left out for people it isn't meant for.
     origin: str | UnsetType | None = UNSET

@@ -13,7 +13,7 @@ from tests.testkit.stub_model import Reply, StubModel
 VOLATILE = (
     (re.compile(r"(?<=\"seconds\": )[\d.e-]+"), '"<seconds>"'),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?"), "<time>"),
-    (re.compile(r"(?<=\()\d{4}-\d\d-\d\d(?=\) )"), "<day>"),
+    (re.compile(r"(?<=\()\d{4}-\d\d-\d\d(?=\) )|(?<=\"date\": \")\d{4}-\d\d-\d\d"), "<day>"),
     (re.compile(r"(?<=\"The code word is )\w+\.\\n0\. [^\"]*"), "<word> <a long prompt>"),
     (re.compile(r"(?<=a prompt of )5,88\d(?= tokens)"), "<with the word>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),

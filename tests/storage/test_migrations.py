@@ -18,7 +18,7 @@ from rag_assistant.records.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, UPGRADED_BY, current_revision, migrate
-from rag_assistant.storage.tables import conversations, people, summaries
+from rag_assistant.storage.tables import conversations, documents, people, summaries
 from tests.conftest import new_database
 
 both_engines = pytest.mark.parametrize("empty", ["sqlite", "postgresql"], indirect=True)
@@ -163,20 +163,39 @@ def test_an_upgrade_knows_the_guide_and_leaves_a_persons_files(
             (9, "2-history-window.md", None),
         )
     ]  # fmt: skip
-    with empty.write() as connection:
+    insert_documents(empty, rows)
+    migrate(empty)
+    with empty.read() as connection:
+        origins = connection.execute(text("SELECT origin FROM documents ORDER BY id")).scalars().all()
+    assert origins == ["guide:1-first-steps.md", None, "/notes/7-tools.md", None]
+
+
+def insert_documents(database: Database, rows: list[dict[str, Any]]) -> None:
+    with database.write() as connection:
         for row in rows:
             connection.execute(
                 text(
                     "INSERT INTO documents (id, name, origin, name_key, media_type, size_bytes, content_key, owner, "
                     "file, state, chunks, embedded, created_at) VALUES (:id, :name, :origin, :name, 'text/plain', 1, "
-                    "CAST(:id AS VARCHAR), '-', '-', 'ready', 0, 0, '2026-01-01 00:00:00')"
+                    "CAST(:id AS VARCHAR), '-', '-', 'ready', 0, 0, '2026-01-01 23:59:59+00:00')"
                 ),
                 row,
             )
+
+
+@both_engines
+def test_an_upgrade_dates_each_document_by_the_day_it_was_added(
+    empty: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0045")
+        migrate(empty)
+    insert_documents(empty, [{"id": 1, "name": "geese.txt", "origin": "/notes/geese.txt"}])
     migrate(empty)
     with empty.read() as connection:
-        origins = connection.execute(text("SELECT origin FROM documents ORDER BY id")).scalars().all()
-    assert origins == ["guide:1-first-steps.md", None, "/notes/7-tools.md", None]
+        (row,) = connection.execute(select(documents)).mappings().all()
+    assert (row["name"], row["origin"], row["state"]) == ("geese.txt", "/notes/geese.txt", "ready")
+    assert (row["date"], row["date_from"], row["dates"]) == ("2026-01-01", "added", {"added": "2026-01-01"})
 
 
 @pytest.fixture

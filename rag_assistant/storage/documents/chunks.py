@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, tuple_, union_all, update
 
 from rag_assistant.records import Chunk, KnownEmbedder, Passage, Scope
-from rag_assistant.records.documents import ExtractedText
+from rag_assistant.records.documents import DateOrigin, ExtractedText, dated
 from rag_assistant.storage.database import Store, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped, serving_model
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
@@ -122,7 +122,7 @@ _PASSAGES = (
     select(
         chunks.c.id.label("chunk_id"),
         *(chunks.c[name] for name in ("document_id", "start", "end", "text", "page", "section", "gap")),
-        documents.c.name.label("document"),
+        *(documents.c.name.label("document"), documents.c.date, documents.c.date_from),
         (~OF_A_PERSON).label("of_guide"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
@@ -139,16 +139,24 @@ _PENDING = select(chunks.c.id).where(chunks.c.document_id.in_(_HIDDEN))
 class ChunkStore(Store):
     """Stores the text of documents, and returns what a search found."""
 
-    def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
+    def keep_text(
+        self,
+        document_id: int,
+        extracted: ExtractedText,
+        pieces: Sequence[Chunk],
+        words: list[str],
+        dates: Mapping[DateOrigin, str | None] = {},
+    ) -> bool:
         """Store a document's text, chunks and words, which makes it searchable by keyword.
 
-        ``words[i]`` is what keyword search indexes of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
-        they are the same: then their embeddings stay. A document without chunks waits for text recognition. Return
-        False if the document was deleted or cancelled meanwhile.
+        ``words[i]`` is what keyword search indexes of ``pieces[i]``, ``dates`` are those found in the document. Chunks
+        of an earlier attempt are replaced, unless they are the same: then their embeddings stay. A document without
+        chunks waits for text recognition. Return False if the document was deleted or cancelled meanwhile.
         """
         with self._database.write(adds=True) as connection:
-            state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
-            if connection.execute(state).scalar() not in ("reading", "recognising"):
+            own = select(documents.c.state, documents.c.dates).where(documents.c.id == document_id).with_for_update()
+            row = connection.execute(own).first()
+            if row is None or row.state not in ("reading", "recognising"):
                 return False
             stored = select(*_CHUNK).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
             same = bool(pieces) and [Chunk(*row) for row in connection.execute(stored)] == list(pieces)
@@ -158,6 +166,7 @@ class ChunkStore(Store):
                 "reason": extracted.warning,
                 "page_starts": list(extracted.page_starts),
                 "chunks": len(pieces),
+                **dated(row.dates, dates),
             }
             if not same:
                 drop_chunks(connection, document_id)

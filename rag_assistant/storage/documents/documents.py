@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import Document, DocumentState, NewDocument, Scope, errors
-from rag_assistant.records.documents import ExtractedText
+from rag_assistant.records import UNSET, Document, DocumentState, NewDocument, Scope, Unset, errors
+from rag_assistant.records.documents import ExtractedText, dated
 from rag_assistant.storage.accounts.usage import bytes_of
 from rag_assistant.storage.database import insert_row, lock, set_values
 from rag_assistant.storage.documents.progress import DocumentProgress, give_up
@@ -95,20 +95,33 @@ class DocumentStore(DocumentProgress):
                 "embedded": 0,
                 "created_at": now(),
                 "replaces": replaces,
+                **dated({"added": now().date().isoformat()}, {"file": new.modified}),
             }
             document_id = insert_row(connection, documents, values)
             add_tags(connection, document_id, new.tags)
             return load_document(connection, document_id), True
 
     def change(
-        self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
+        self,
+        document_id: int,
+        *,
+        name: str | None = None,
+        tags: Sequence[str] | None = None,
+        origin: str | None = None,
+        date: str | Unset | None = UNSET,
     ) -> Document:
-        """Change a document's name, tags or origin; ``None`` leaves one unchanged. Raises DocumentNotFound."""
+        """Change a document's name, tags or origin; ``None`` leaves one unchanged. Raises DocumentNotFound.
+
+        ``date`` is a person's correction; with ``None`` there is none anymore.
+        """
         with self._database.write() as connection:
-            row_to_change(connection, document_id)
-            changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
+            row = row_to_change(connection, document_id)
+            new = (("name", name), ("origin", origin))
+            changed: dict[str, Any] = {key: value for key, value in new if value is not None}
             if name is not None:
                 changed["name_key"] = name_key(name)
+            if not isinstance(date, Unset):
+                changed |= dated(row["dates"], {"person": date})
             set_values(connection, documents, document_id, changed)
             if tags is not None:
                 connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))

@@ -103,7 +103,7 @@ IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # The columns that a newer version brings to the document it replaces.
 TAKEN_OVER = (
     *("media_type", "size_bytes", "content_key", "sha256", "owner", "file", "chunks", "page_starts"),
-    *("scanned_pages", "recognised_pages"),
+    *("scanned_pages", "recognised_pages", "dates", "date", "date_from"),
 )
 
 
@@ -218,7 +218,12 @@ def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
 
 
 # The columns that have an index, together with the id.
-SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
+SORT_COLUMNS = {
+    "added": documents.c.id,
+    "date": documents.c.date,
+    "name": documents.c.name_key,
+    "size": documents.c.size_bytes,
+}
 
 
 class DocumentLists(Store):

@@ -26,6 +26,10 @@ documents = table_of_ids(
     Column("embedded", Integer, nullable=False),
     Column("page_starts", JSON),
     Column("created_at", UtcTime, nullable=False),
+    # All dates found for it, by where they are from; then the most trusted one, which may be a year or a month only.
+    Column("dates", JSON, nullable=False, server_default="{}"),
+    Column("date", String, nullable=False, server_default=""),
+    Column("date_from", String, nullable=False, server_default="added"),
     # The file on this machine, or the web address, it was read from.
     Column("origin", Text),
     # The document this is a newer version of: it replaces that once it is ready, and isn't found before.
@@ -41,6 +45,7 @@ documents = table_of_ids(
     Index("ix_documents_state", "state", "id", "size_bytes"),
     Index("ix_documents_name", "name_key", "id"),
     Index("ix_documents_size", "size_bytes", "id"),
+    Index("ix_documents_date", "date", "id"),
     Index("ix_documents_origin", "origin"),
     Index("ix_documents_library", "library_id", "id"),
     partial_index("ix_documents_replaces", "replaces", where="replaces IS NOT NULL"),

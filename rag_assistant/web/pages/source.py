@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import date
 from typing import Any
 
+from babel.dates import format_skeleton
 from flask import Blueprint, Response, make_response, render_template
 from msgspec.structs import replace
 
@@ -13,7 +15,7 @@ from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.retrieval.claims import repeated_range, sentences_citing
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables, spelled_out
-from rag_assistant.web.languages import gettext
+from rag_assistant.web.languages import gettext, language
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
@@ -92,6 +94,14 @@ def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
 def name_of_source(source: Source) -> str:
     """Return a source's name on the page."""
     return source.document if source.turn is None else gettext("Earlier conversation, turn {n}", n=source.turn)
+
+
+@blueprint.app_template_filter()
+def date_of(iso: str) -> str:
+    """Return a date in ISO 8601 in the reader's language: 3 Sept 2026, Sept 2026 or 2026."""
+    year, *rest = map(int, iso.split("-"))
+    month, day = [*rest, 1, 1][:2]
+    return format_skeleton(("y", "yMMM", "yMMMd")[len(rest)], date(year, month, day), locale=language().locale)
 
 
 @blueprint.app_template_filter()
