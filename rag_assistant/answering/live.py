@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -61,12 +62,14 @@ class LiveTurn:
     """Delivers committed text to all followers, in the same order.
 
     ``turn`` is the turn as known so far, ``call`` ends its model requests, from any thread. ``failure`` is why text
-    couldn't be committed: no more of it is. ``followers`` is the current number of followers.
+    couldn't be committed: no more of it is. ``followers`` is the current number of followers. ``receipt`` is that of
+    its newest request.
     """
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.call = ModelCall()
+        self.receipt: dict[str, Any] | None = None
         # Its number in the person's limits.
         self.place: int | None = None
         self._changed = threading.Condition()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.live import start_event
 from rag_assistant.answering.quoting import instead_of_quotes
-from rag_assistant.answering.receipt import log_what_was_left_out
+from rag_assistant.answering.receipt import log_what_was_left_out, receipt_of
 from rag_assistant.answering.request import BuiltRequest, shown_with
 from rag_assistant.answering.search import quoted
 from rag_assistant.conversations.summary_lines import LEAD_WANTED, MODEL_LEAD, without_quotes
@@ -53,7 +53,8 @@ def announce(task: Task, built: BuiltRequest) -> None:
         live.note(sentence)
     cut = (live.turn.history or {}).get("endpoint")
     turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
-    task.deps.writer.keep_receipt(turn, built, task.sent)
+    live.receipt = receipt_of(built, task.sent)
+    task.deps.writer.keep_receipt(turn, live.receipt)
     live.turn = turn
     log_what_was_left_out(live.log_name, built)
     live.begin(start_event(live.turn))

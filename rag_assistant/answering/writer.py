@@ -11,8 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.answering.live import LiveTurn, last_event
-from rag_assistant.answering.receipt import receipt_of, usage_of
-from rag_assistant.answering.request import BuiltRequest
+from rag_assistant.answering.receipt import usage_of
 from rag_assistant.conversations.prompts import check_sources, mark_cited, note_citations
 from rag_assistant.records import Event, Message, Turn, TurnStatus, errors
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
@@ -111,9 +110,9 @@ class AnswerWriter:
                     live.add(text)
             return
 
-    def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
-        """Store the receipt of a request before it is sent; see ``receipt_of``."""
-        self._turns.keep_receipt(turn, receipt_of(built, sent))
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
+        """Store the receipt of a request before it is sent."""
+        self._turns.keep_receipt(turn, receipt)
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
         """Store one tool iteration: the calls and all their results."""
@@ -178,7 +177,7 @@ class StatelessWriter(AnswerWriter):
         for live, text in texts.items():
             live.add("".join(text))
 
-    def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
         """Do nothing."""
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:

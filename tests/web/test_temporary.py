@@ -1,6 +1,7 @@
 """A temporary conversation is kept by whoever asks: nothing of it stays here, in no row, no file and no log."""
 
 import logging
+from html import unescape
 from typing import Any
 
 import pytest
@@ -69,6 +70,18 @@ def test_the_page_gets_its_turn_with_sources_that_open_and_without_what_needs_an
     assert "data-command=" not in page, "commands are for what is stored"
     composer = 'data-asks data-temporary action="/temporary" data-stream="/api/query/temporary?html=1">'
     assert composer in " ".join(page.split()), "a form that went to /ask without scripts would be stored"
+
+
+def test_its_receipt_comes_with_the_turn_and_needs_nothing_stored(client: FlaskClient, stub: StubModel) -> None:
+    number = upload(client, "The lighthouse keeper feeds seventeen geese.")["document_id"]
+    earlier = [{"question": f"Question {n}.", "answer": f"Answer {n}."} for n in range(1, 8)]
+    html = ask_temporarily(client, "?html=1", question="How many geese?", earlier=earlier)[-1][2]["html"]
+    receipt = unescape(html.partition("<template>")[2].partition("</template>")[0])
+    assert "What the model saw" in receipt
+    assert all(message["content"].split("\n")[0] in receipt for message in stub.requests[-1].messages)
+    assert '<a href="#turn-1">' in receipt, "what was left out"
+    assert f'href="/documents/{number}?start=0&end=44#passage"' in receipt
+    assert "/turns/" not in receipt
 
 
 def test_the_window_counts_the_turns_that_came_along(client: FlaskClient, stub: StubModel) -> None:

@@ -104,11 +104,11 @@ def temporary_query() -> Response:
 
 
 def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[Event | None]:
-    """Yield the events of a turn that isn't stored, the last one with the turn as rendered for the page."""
+    """Yield the events of a turn that isn't stored, the last one with the turn and its receipt as HTML."""
     for event in events:
         if event is not None and event.name in LAST_EVENTS and "turn_id" in event.data:
             around = Around(shifts([live.turn]), {}, False, False, {}, is_library_empty([live.turn]))
-            html = render_template("turn.html", turn=live.turn, around=around)
+            html = render_template("turn.html", turn=live.turn, around=around, receipt=live.receipt)
             event = replace(event, data=event.data | {"html": html})
         yield event
 

@@ -94,6 +94,7 @@ class Part(Struct, frozen=True):
     turn: int | None = None
 
 
+@blueprint.app_template_filter()
 def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     """Return the parts of a turn's last request in the order in which they were sent."""
     messages = messages_sent(dict(body))

@@ -10,14 +10,19 @@ let opener = null;
 let request = null;
 let pushed = false;
 
-/** Open every link that is marked for it in the drawer. */
+/** Open every link that is marked for it in the drawer, and what the page itself holds behind a button. */
 export function enableDrawer() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-drawer]") ?? sourceLinkOf(event.target);
+    const held = event.target.closest("button[data-drawer]");
     const modified = event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0;
     if (link && !modified) {
       event.preventDefault();
       openInDrawer(link.href, link);
+    } else if (held) {
+      request?.abort();
+      content().replaceChildren(held.nextElementSibling.content.cloneNode(true));
+      show(held);
     } else if (event.target.closest("[data-close=drawer]")) closeDrawer();
   });
   // On a phone the drawer feels like a page, and "back" closes it.
@@ -53,6 +58,10 @@ export async function openInDrawer(address, from) {
   }
   if (signal.aborted || !html) return;
   setHtml(content(), html);
+  show(from);
+}
+
+function show(from) {
   // Links within the drawer do not change where the focus returns to.
   if (from && !drawer().contains(from)) opener = from;
   if (drawer().hidden && narrow.matches) {
