@@ -206,10 +206,10 @@ class Accounts:
         """Set the address for password links. Raises InvalidRequest."""
         if not re.fullmatch(EMAIL, email):
             value = email[:MAX_NAME_CHARS]
-            raise errors.InvalidRequest(f'"{value}" is not an e-mail address.')
+            raise errors.InvalidRequest(f'"{value}" is not an email address.')
         if email != person.email:
             self.people.change(person.id, {"email": email})
-            self.note(actor, "changed the e-mail address", person.name)
+            self.note(actor, "changed the email address", person.name)
 
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link for choosing a password, usable once within two days."""

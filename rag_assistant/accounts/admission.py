@@ -26,7 +26,7 @@ def is_subject(text: str) -> bool:
 
 
 class Claims(Struct, frozen=True):
-    """What a provider says about a user. An e-mail address counts only if the provider has verified it."""
+    """What a provider says about a user. An email address counts only if the provider has verified it."""
 
     external: ExternalIdentity
     names: tuple[str, ...]
@@ -62,10 +62,10 @@ def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:
     domains, groups = settings.oidc_allowed_domains, settings.oidc_allowed_groups
     if domains and EVERYBODY not in domains:
         if claims.email is None:
-            raise NotAllowed(f"{provider} gave no verified e-mail address for you, and signing in here requires one.")
+            raise NotAllowed(f"{provider} gave no verified email address for you, and signing in here requires one.")
         _, at, domain = claims.email.lower().rpartition("@")
         if not at or domain not in {allowed.lower() for allowed in domains}:
-            raise NotAllowed(f"Your e-mail address, {claims.email}, is not in an allowed domain.")
+            raise NotAllowed(f"Your email address, {claims.email}, is not in an allowed domain.")
     if groups and not claims.groups & set(groups):
         raise NotAllowed(f"None of your groups at {provider} may sign in here.")
 

@@ -39,7 +39,7 @@ NOTHING = "NONE"
 QUERY_TIMEOUT_SECONDS = 60.0
 QUERYING = "Asking the model what to look up in the table."
 TOO_LARGE = "The model's query of a table was too large: {n} conditions and {n1} seconds of computing are allowed."
-READING = "Reading {n} sections in {n1} requests, about {n2} tokens. Request {n3}."
+READING = "Reading {n} passages in {n1} requests, about {n2} tokens. Request {n3}."
 TOO_LONG = (
     "This answer rests on part of the documents. Reading all of them would take about {n} tokens; "
     "reading_token_budget allows {n1}."

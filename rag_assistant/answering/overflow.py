@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 CONTINUED_IN_PART = (
-    "All earlier turns that are not summarised, cleared or excluded were sent this once, up to the model's limit."
+    "All earlier turns were sent this once, up to the model's limit, except those that are summarised, excluded or "
+    "from before you started over."
 )
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
@@ -93,7 +94,7 @@ def _outcomes(built: BuiltRequest, task: Task) -> dict[str, str]:
     kept_turns, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
     outcomes = {
         "trim": f"The model sees {numbers_in_words(kept_turns)}. "
-        "The others stay in the transcript; a larger window brings them back."
+        "The others stay in the transcript; a longer memory brings them back."
     }
     keep_from = first_kept_after_compaction(built.fitted, task.live.turn.number)
     covered = [turn.number for turn in _compaction(task).turns_to_summarise(conversation, keep_from)]

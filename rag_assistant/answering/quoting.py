@@ -41,7 +41,7 @@ FOREIGN = (
     "languages."
 )
 NEAREST = "These sections come nearest:"
-PARTIAL = "This rests on {n} of {n1} sections of these documents."
+PARTIAL = "This rests on {n} of {n1} passages of these documents."
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
 )

@@ -11,10 +11,10 @@ from rag_assistant.retrieval.tokenize import content_stems, search_words, words_
 
 VERDICTS = ("worse", "failed", "better", "same")
 WORSE = {
-    "found": "the passages it needs are no longer found",
-    "cited": "it no longer cites them",
-    "claims": "more citations are doubtful",
-    "answer": "it contains less of the right answer",
+    "found": "The passages it needs are no longer found.",
+    "cited": "It no longer cites them.",
+    "claims": "More citations are doubtful.",
+    "answer": "It contains less of the right answer.",
 }
 
 
@@ -38,9 +38,8 @@ def _measured(score: Mapping[str, Any]) -> dict[str, str]:
 
 
 def what_is_worse(checks: Mapping[str, str]) -> str:
-    """Return in a sentence what got worse about an answer, empty if nothing did."""
-    sentence = "; ".join(words for check, words in WORSE.items() if checks.get(check) == "worse")
-    return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+    """Return in sentences what got worse about an answer, empty if nothing did."""
+    return " ".join(sentence for check, sentence in WORSE.items() if checks.get(check) == "worse")
 
 
 def count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:

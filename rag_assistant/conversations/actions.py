@@ -180,7 +180,7 @@ class HistoryActions(Struct, frozen=True):
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
         """Replace the summary's text with an edited one. Raises NoSummary, InvalidRequest, ConversationBusy."""
         if not text.strip():
-            raise InvalidRequest("The summary is empty; undo the compaction to do without one.")
+            raise InvalidRequest("The summary is empty. To do without one, undo it.")
         if len(text) > MAX_SUMMARY_CHARS:
             raise InvalidRequest(f"The summary has {len(text)} characters; the limit is {MAX_SUMMARY_CHARS}.")
         return self.history.edit_summary(conversation_id, text.strip())

@@ -13,23 +13,23 @@ from rag_assistant.records.errors import InvalidRequest, UnknownCommand
 from rag_assistant.records.validation import visible
 
 REMEMBER = "/remember"
-NOTED = "Noted. It is sent with questions that are about it."
+NOTED = "Noted. It is sent with questions about it."
 # The effect and message of /undo, by the change that it undoes.
 UNDOES = {
-    "clear": "bring back what was cleared",
-    "reset": "bring back what was reset",
+    "clear": "bring back the turns from before you started over",
+    "reset": "bring back the turns from before you started over",
     "compact": "remove the summary",
     "edit summary": "restore the summary as it was before the edit",
-    "pin": "undo the last change to a pin",
-    "exclude": "undo the last change to an exclusion",
+    "pin": "undo the last pin change",
+    "exclude": "undo the last exclusion change",
 }
 UNDONE = {
-    "clear": "The model sees what it saw before you cleared the conversation.",
-    "reset": "The model sees what it saw before the reset.",
+    "clear": "The model sees what it saw before you started over.",
+    "reset": "The model sees what it saw before you started over.",
     "compact": "Summary removed. The model sees the original turns again.",
     "edit summary": "The summary is back to what it was before the edit.",
-    "pin": "The last change to a pin was undone.",
-    "exclude": "The last change to an exclusion was undone.",
+    "pin": "Pin change undone.",
+    "exclude": "Exclusion change undone.",
 }
 
 
@@ -70,7 +70,7 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
         try:
             actions.notes.add(visible(note))
         except ValueError as error:
-            raise InvalidRequest(f"{name} takes a text that can be seen.") from error
+            raise InvalidRequest(f"{name} needs visible text.") from error
         return CommandResult(name, NOTED)
     command = COMMANDS.get(name)
     if command is not None and rest:
@@ -122,7 +122,7 @@ def _compact(actions: HistoryActions, conversation_id: int) -> str:
 def _reset(actions: HistoryActions, conversation_id: int) -> str:
     actions.history.move_context_start(conversation_id, "reset")
     return (
-        "The model starts over, and this conversation uses the default settings for window, strategy and overflow. "
+        "The model starts over, and this conversation has the default settings of its memory again. "
         "Every turn is still saved. Type /undo to bring everything back."
     )
 
@@ -139,9 +139,9 @@ COMMANDS = {
         Command("/clear-history", "Hide everything so far from the model. You can undo this.", _clear),
         Command("/clear", "Same as /clear-history, and collapses the transcript.", _clear),
         Command("/compact", "Send a summary in place of the older turns.", _compact),
-        Command("/reset", "Clear and restore default settings.", _reset),
+        Command("/reset", "Start over with default settings.", _reset),
         Command("/undo", "Undo the last change.", lambda actions, one: UNDONE[actions.history.undo(one)[1]]),
-        Command(REMEMBER, "Keep a note: /remember, then what.", _history),
+        Command(REMEMBER, "Keep a note: /remember, then the text.", _history),
         Command("/help", "Show this list.", lambda _actions, _conversation_id: commands_in_words()),
     )
 }

@@ -12,10 +12,10 @@ from rag_assistant.records import QUOTES, Turn, runs_of
 REASONS = {
     "turn_limit": "over the turn limit",
     "token_limit": "over the token limit",
-    "filtered": "left out by the smart strategy",
+    "filtered": "left out by smart memory",
     "excluded": "excluded",
     "purged": "in a completed confirmation",
-    "cleared": "cleared",
+    "cleared": "from before you started over",
     "summarised": "summarised",
     "failed": "without an answer",
     "erased": "erased",

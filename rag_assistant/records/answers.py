@@ -302,8 +302,8 @@ class Correction(Struct, frozen=True):
         source = f"source {self.n}" + (f" of turn {self.turn}" if self.turn else "")
         return {
             "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
-            "deleted": f"“{self.document}” ({source}) has been deleted since.",
-            "excluded": f"Turn {self.turn} was sent with this answer and has been excluded since.",
-            "erased": f"Turn {self.turn} was sent with this answer and has been erased since.",
-            "edited": "The summary sent with this answer has been edited since.",
+            "deleted": f"“{self.document}” ({source}) has since been deleted.",
+            "excluded": f"Turn {self.turn} was sent with this answer and has since been excluded.",
+            "erased": f"Turn {self.turn} was sent with this answer and has since been erased.",
+            "edited": "The summary sent with this answer has since been edited.",
         }[self.change]

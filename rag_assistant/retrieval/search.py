@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
-MEANING_ALONE = "The words of your documents are still being read after a start, so only their meaning was searched."
+MEANING_ALONE = "Keyword search is not ready yet after a start, so your documents were searched by meaning only."
 NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.

@@ -1,4 +1,4 @@
-"""E-mail over SMTP, in bounded time. What a server answers may repeat the text, so it is neither logged nor shown."""
+"""Email over SMTP, in bounded time. What a server answers may repeat the text, so it is neither logged nor shown."""
 
 import smtplib
 import ssl
@@ -24,7 +24,7 @@ REASONS = (
 
 
 def send_mail(settings: Settings, to: str, subject: str, text: str) -> None:
-    """Send an e-mail over ``smtp_url`` to a checked address; wait ``MAX_SECONDS`` at most. Raises MailFailed."""
+    """Send an email over ``smtp_url`` to a checked address; wait ``MAX_SECONDS`` at most. Raises MailFailed."""
     url, sender = urlsplit(settings.smtp_url or ""), settings.smtp_from
     if sender is None:
         raise MailFailed(url.netloc, "smtp_from is not set")

@@ -69,8 +69,8 @@ class ConversationSettings(Group):
     history_strategy: Literal["window", "smart"] = "window"
     """window: the last max_history_turns turns. smart: one or two of them, preferring turns that used tools."""
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"] = "trim"
-    """What happens when a conversation no longer fits. trim: older turns are left out. ask: you decide. compact: older
-    turns are summarised. reset: the model starts over. continue: everything is sent."""
+    """What happens when there are more turns than are sent. trim: older ones are left out. ask: you decide. compact:
+    they are summarised. reset: the model starts over. continue: everything is sent."""
     window_slack: int = setting(0, ge=0)
     """How many turns the window may grow beyond max_history_turns before it is cut back to that, for providers that
     charge less for an unchanged beginning (a prompt cache). 0: an exact window."""
@@ -89,7 +89,7 @@ class ConversationSettings(Group):
     history_token_budget: int | None = setting(None, ge=1)
     """Maximum tokens in a request, not counting the answer. null: the context window, if its size is known."""
     retention_days: int | None = setting(None, ge=1, le=36500)
-    """A conversation that nobody used for so many days moves to the trash, unless it is pinned, and is erased
-    trash_days later. null: conversations are kept."""
+    """After how many days without use a conversation moves to the trash, unless it is pinned; trash_days later it is
+    erased. null: conversations are kept."""
     merge_system_messages: bool = False
     """Send one system message instead of two, for chat templates that accept only one."""

@@ -47,7 +47,7 @@ class PeopleSettings(Group):
         allowed='a list of domains, such as ["example.org"], or ["*"] for everybody the provider lets in',
         strict=False,
     )
-    """Only people with a verified e-mail address in one of these may sign in with the provider. Empty: not checked."""
+    """Only people with a verified email address in one of these may sign in with the provider. Empty: not checked."""
     oidc_groups_claim: str = at_start(
         "groups", allowed='the name of a claim, such as "groups" or "realm_access.roles"', min_length=1
     )
@@ -79,10 +79,10 @@ class PeopleSettings(Group):
     smtp_url: str | None = setting(
         None, allowed="smtp://, smtps:// or smtp+plain:// with a host and perhaps a port, or null", pattern=SMTP
     )
-    """The server that e-mails links for choosing a password, such as smtp://mail.example:587. smtp: encrypted by
+    """The server that emails links for choosing a password, such as smtp://mail.example:587. smtp: encrypted by
     STARTTLS; smtps: from the start; smtp+plain: not. null: links are only shown."""
-    smtp_from: str | None = setting(None, allowed="an e-mail address, or null", pattern=EMAIL)
-    """The sender of these e-mails."""
+    smtp_from: str | None = setting(None, allowed="an email address, or null", pattern=EMAIL)
+    """The sender of these emails."""
     smtp_user: str | None = setting(None, min_length=1)
     """The name to sign in there. null: none."""
     smtp_password: str | None = setting(None, allowed="text, or null, and set only in the environment", min_length=1)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 DAMAGED = ("malformed", "not a database")
 FULL, SEE_LOG = (
     f"The database could not do this: {reason}. Nothing that was stored is lost."
-    for reason in ("the disk is full", "see the server's log")
+    for reason in ("the disk is full", "see the server log")
 )
 # On a small disk, a share of it.
 MAX_BYTES, SHARE = 16_000_000, 20

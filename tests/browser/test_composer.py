@@ -148,15 +148,13 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     result = page.locator(".result").last
     expect(result.get_by_role("status")).to_contain_text("Every turn is still saved. Type /undo to bring them back.")
     expect(page.locator("#turn-1")).to_be_hidden()
-    expect(page.locator(".horizon .sentence")).to_have_text("0 of 2 earlier turns (2 cleared)")
+    expect(page.locator(".horizon .sentence")).to_have_text("0 of 2 earlier turns (2 from before you started over)")
     assert above(page, ".horizon", ".result")
     page.get_by_role("button", name="Show 2 earlier turns").click()
     expect(page.locator("#turn-1")).to_be_visible()
     assert dimmed(page) == ["turn-1", "turn-2"]
     say(page, "/undo")
-    expect(page.locator(".result").last).to_contain_text(
-        "The model sees what it saw before you cleared the conversation."
-    )
+    expect(page.locator(".result").last).to_contain_text("The model sees what it saw before you started over.")
     expect(page.locator(".horizon")).to_have_count(0)
     say(page, "/undo")
     nothing = f"There is nothing to undo in conversation {conversation}."

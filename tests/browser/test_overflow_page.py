@@ -164,4 +164,4 @@ def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(p
     expect(dialog.get_by_role("button", name="Start over")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("#turn-3.completed")).to_be_visible()
-    expect(page.locator(".horizon .sentence")).to_contain_text("2 cleared")
+    expect(page.locator(".horizon .sentence")).to_contain_text("2 from before you started over")

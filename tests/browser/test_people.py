@@ -10,7 +10,7 @@ from playwright.sync_api import APIRequestContext, Browser, FilePayload, Page, P
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
-from tests.browser.talk import ask, options, say
+from tests.browser.talk import ask, say
 from tests.browser.test_accessibility import EVERYTHING, violations
 from tests.testkit.people import ACTOR, PASSWORD, add_person, quick_passwords
 from tests.testkit.server_process import ServerProcess
@@ -82,6 +82,7 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     make_accounts(server)
     sign_in(page, "Ann")
     page.get_by_role("link", name="People").click()
+    page.get_by_text("Add a person").click()
     page.get_by_label("Name", exact=True).fill("Ben")
     page.get_by_role("button", name="Create account and link").click()
     link = page.locator(".banner code").inner_text()
@@ -113,7 +114,7 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     say(other, "Slow?")
     expect(other.locator("#turn-1")).to_contain_text("word word")
     page.goto("/people")
-    page.locator("summary").filter(has_text="Ben").click()
+    page.get_by_label("More actions for Ben").click()
     page.get_by_role("button", name="Disable").click()
     expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
 
@@ -147,7 +148,7 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     # A conversation is read by a link, and no more once that is revoked.
     page.goto("/")
     ask(page, "When does the heron hiss?", 1)
-    options(page).get_by_role("link", name="Share").click()
+    page.locator("#conversation-header").get_by_role("link", name="Share").click()
     page.get_by_role("button", name="Create link").click()
     link = page.locator(".banner code").inner_text()
     other.goto(link)

@@ -33,7 +33,7 @@ def test_rated_questions_are_asked_again_with_progress_and_compared(
     expect(progress).to_have_text("3 questions: 1 worse, 1 better, 1 same.")
     expect(page.locator(".rated li .verdict")).to_have_text(["Better", "Worse", "Same"])
     second = page.locator("#rated-2")
-    expect(second).to_contain_text("wording kept 100% → ")
+    expect(second).to_contain_text("wording kept: 100% → ")
     second.get_by_text("Both answers").click()
     expect(second).to_contain_text("Never, says nobody.")
     stub.replies.append(Reply("At 2 o'clock."))

@@ -68,7 +68,7 @@ def test_a_setting_is_found_and_saved_in_its_place_while_another_is_typed(page: 
     expect(page.locator(".connect")).to_be_hidden()
     one = page.locator("#setting-retention_days")
     one.locator("summary").click()
-    expect(one).to_contain_text("A conversation that nobody used for so many days moves to the trash")
+    expect(one).to_contain_text("After how many days without use a conversation moves to the trash")
     field = one.get_by_role("textbox", name="retention_days")
     field.fill("ten")
     field.press("Enter")

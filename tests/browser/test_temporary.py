@@ -14,7 +14,7 @@ def test_a_temporary_conversation_goes_on_is_stopped_and_is_gone(
 ) -> None:
     page.goto("/")
     page.get_by_role("link", name="Temporary conversation").click()
-    expect(page.get_by_text("Nothing of it is stored here.")).to_be_visible()
+    expect(page.get_by_text("Nothing is stored.")).to_be_visible()
     turns = page.locator("#transcript .turn")
     stub.replies.extend([Reply("It is **xylo**."), Reply("One two three", hang_at=1), Reply("Third.")])
     say(page, "What is it?")

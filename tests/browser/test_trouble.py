@@ -148,7 +148,7 @@ def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page:
 @pytest.mark.shared
 def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
     address = f"/conversations/{ask_many(page, 1)}"
-    pinned = page.locator("#turn-1").get_by_text("Pinned. This turn is always sent to the model.")
+    pinned = page.locator("#turn-1").get_by_text("Pinned. Sent with every question.")
     before = page.request.get(address).text()
     late = Held(page, f"**{address}")
     with page.expect_request(f"**{address}"):

@@ -40,7 +40,7 @@ def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_w
     expect(page.locator(".horizon")).to_have_count(0)
     assert dimmed(page) == []
     panel.get_by_label("Which turns").select_option("smart")
-    expect(sentence).to_have_text("1 of 7 earlier turns (6 left out by the smart strategy)")
+    expect(sentence).to_have_text("1 of 7 earlier turns (6 left out by smart memory)")
     assert "max_history_turns" not in server.call("GET", f"/api/conversations/{conversation}")[1]
     page.keyboard.press("Escape")
     expect(panel.locator("summary")).to_be_focused()
@@ -120,7 +120,7 @@ def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_can
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
-    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned. This turn is always sent to the model.")
+    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned. Sent with every question.")
     window(page).get_by_label("Memory, in turns").fill("1")
     expect(page.locator(".turn.beyond")).to_have_count(1)
     assert dimmed(page) == ["turn-2"]

@@ -1,4 +1,4 @@
-"""E-mail: encrypted as the setting says, in bounded time, and every failure in words that repeat nothing of it."""
+"""Email: encrypted as the setting says, in bounded time, and every failure in words that repeat nothing of it."""
 
 import ssl
 import subprocess

@@ -80,10 +80,11 @@ PHRASES = {
     "history/words.py": (
         *("{n1} of {n2} earlier turn", "{n1} of {n2} earlier turns"),
         *("{n1} of {n2} earlier turn ({why})", "{n1} of {n2} earlier turns ({why})"),
-        *("{n} over the turn limit", "{n} over the token limit", "{n} left out by the smart strategy", "{n} excluded"),
-        *("{n} in a completed confirmation", "{n} cleared", "{n} summarised", "{n} without an answer", "{n} erased"),
-        *("over the turn limit", "over the token limit", "left out by the smart strategy", "excluded", "summarised"),
-        *("in a completed confirmation", "cleared", "without an answer", "erased", "left out"),
+        *("{n} over the turn limit", "{n} over the token limit", "{n} left out by smart memory", "{n} excluded"),
+        *("{n} in a completed confirmation", "{n} from before you started over", "{n} summarised"),
+        *("{n} without an answer", "{n} erased"),
+        *("over the turn limit", "over the token limit", "left out by smart memory", "excluded", "summarised"),
+        *("in a completed confirmation", "from before you started over", "without an answer", "erased", "left out"),
         *("turn {numbers}", "turns {numbers}", "{n} of turns {n1} to {n2}", "none of the earlier turns", "to"),
     ),
     "history/figures.py": (
@@ -111,9 +112,9 @@ PHRASES = {
         "Next question: {seen}, about {tokens} tokens without the question.",
         "Next question: {seen} + summary, about {tokens} tokens without the question.",
         "The model now sees a summary of {turns}. Type /undo to remove it.",
-        *("/undo will bring back what was cleared.", "/undo will bring back what was reset."),
+        "/undo will bring back the turns from before you started over.",
         *("/undo will remove the summary.", "/undo will restore the summary as it was before the edit."),
-        *("/undo will undo the last change to a pin.", "/undo will undo the last change to an exclusion."),
+        *("/undo will undo the last pin change.", "/undo will undo the last exclusion change."),
     ),
     "conversations/prompts.py": (
         *("{brackets} does not match any source of this answer.", "{brackets} do not match any source of this answer."),
@@ -133,7 +134,7 @@ PHRASES = {
     "accounts/accounts.py": (
         *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
         *("created an account ({role})", "created a password link", "set a password through a link", "enabled"),
-        *("changed the role to {role}", "admin", "member", "changed the e-mail address"),
+        *("changed the role to {role}", "admin", "member", "changed the email address"),
     ),
     "runtime/mail.py": (
         *("it rejected smtp_user or smtp_password", "it offers no STARTTLS, or no sign-in", "it refused the message"),

@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 from rag_assistant.web import create_app
 from tests.web.conftest import PAGE
 
-SENTENCE = "The server is under maintenance: what is there can be read. Nothing was stored; try again later."
 BANNER = "The server is under maintenance: you can read, but not ask or change documents."
+SENTENCE = f"{BANNER} Nothing was stored; try again later."
 MESSAGES = [{"role": "user", "content": "Why?"}]
 
 

@@ -212,7 +212,7 @@ def test_a_shared_projects_retention_is_set_by_its_owner_and_moves_nobody_elses(
     assert 'name="retention_days"' not in ben.get(f"/projects/{project}").text
     saved = ben.post(f"/projects/{project}", data={"name": "Harbour", "instructions": "Of boats."}, headers=PAGE)
     assert saved.status_code == 303, saved.text
-    assert "It holds for your conversations only." in ann.get(f"/projects/{project}").text
+    assert "Applies to your conversations only." in ann.get(f"/projects/{project}").text
     assert ann.patch(f"/api/projects/{project}", json={"retention_days": 1}).json["retention_days"] == 1
     assert "moves_to_trash_at" in ann.get("/api/conversations").json["conversations"][0]
     for number in (first, second):

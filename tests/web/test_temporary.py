@@ -65,7 +65,7 @@ def test_the_page_gets_its_turn_with_sources_that_open_and_without_what_needs_an
     assert "<code hidden>Seventeen **geese** [1].</code>" in html, "what its copy button copies"
     assert "/turns/" not in html
     page = client.get("/temporary").text
-    assert "Nothing of it is stored here." in page
+    assert "Nothing is stored." in page
     assert "Type @ for documents and tags." in page
     assert "data-command=" not in page, "commands are for what is stored"
     composer = 'data-asks data-temporary action="/temporary" data-stream="/api/query/temporary?html=1">'

@@ -48,7 +48,7 @@ class LinkOver(AssistantError):
 
 
 class MailFailed(AssistantError):
-    sentence = "The e-mail could not be sent by {server}: {why}."
+    sentence = "The email could not be sent by {server}: {why}."
 
 
 class ProviderUnreachable(AssistantError):

@@ -66,9 +66,7 @@ class TurnNotRatable(Conflict):
 
 
 class TurnSummarised(Conflict):
-    sentence = (
-        "Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
-    )
+    sentence = "Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to exclude it."
 
 
 class VersionNotFound(NotFound):

@@ -49,7 +49,10 @@ class ServerEnding(Busy):
 
 
 class UnderMaintenance(Busy):
-    sentence = "The server is under maintenance: what is there can be read. Nothing was stored; try again later."
+    sentence = (
+        "The server is under maintenance: you can read, but not ask or change documents. Nothing was stored; try again "
+        "later."
+    )
     retry_after_seconds = 300
 
 

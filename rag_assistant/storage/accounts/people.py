@@ -99,7 +99,7 @@ class PeopleStore(Store):
             connection.execute(delete(sessions).where(*others))
 
     def change(self, person_id: int, values: dict[str, Any]) -> Person:
-        """Set a person's role, e-mail address, or when they were disabled. Raises AccountNotFound, LastAdmin."""
+        """Set a person's role, email address, or when they were disabled. Raises AccountNotFound, LastAdmin."""
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
             _row(connection, person_id)

@@ -139,8 +139,8 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
         raise errors.TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
         raise errors.TurnNotRegenerable(
-            f"The model no longer sees turn {turn.number}: it was cleared or summarised. Undo that to regenerate its "
-            "answer."
+            f"The model no longer sees turn {turn.number}: it was summarised, or is from before you started over. Undo "
+            "that to regenerate its answer."
         )
 
 

@@ -39,7 +39,6 @@ MAX_EXAMPLES = RECENT_SHOWN = 3
 # How many documents of a scope are named.
 MAX_NAMED = 3
 # Keyword search finds a document before it is embedded.
-FINDABLE = ("recognising", "embedding", "ready")
 
 
 @blueprint.get("/", policy=READ)
@@ -244,7 +243,7 @@ def library_holds() -> dict[str, Any]:
     from rag_assistant.retrieval.example_questions import example_questions
 
     newest = services().documents.page(DOCUMENTS_LOOKED_AT, guide=False)
-    own = [one for one in newest if one.state in FINDABLE and not one.replaces]
+    own = [one for one in newest if one.state not in ("failed", "cancelled") and not one.replaces]
     texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
     examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
     # One per document before a second of any.

@@ -97,13 +97,15 @@ def add_to_project(project_id: int) -> Response:
     """Add the files of the form to the documents that a project asks."""
     scope = services().projects.change(project_id, {}).scope  # Who may not is refused before a file is stored.
     files, fields = uploaded_files(MAX_FILES)
-    added = {**fields.model_dump(), "tags": [*fields.tags, *scope.tags]}
+    own, added = {**fields.model_dump(), "tags": [*fields.tags, *scope.tags]}, []
     for file, name in files:
-        document, _ = services().library.accept(file, name, **added)
+        document, _ = services().library.accept(file, name, **own)
         if scope.document_ids or scope.library_ids:
             scope = replace(scope, document_ids=tuple(dict.fromkeys([*scope.document_ids, document.id])))
             services().projects.change(project_id, {}, scope=scope)
-    return to_page("sharing_pages.project", project_id=project_id)
+        else:
+            added.append(document.id)
+    return to_page("sharing_pages.project", project_id=project_id, added=added)
 
 
 for rule, action in (

@@ -121,7 +121,7 @@ MAX_PINNED_DRAWN = 1000
 DATABASE_PROBLEMS = {
     "full": N_("The disk is full, so nothing new is stored. Free some space."),
     "locked": N_("Another program keeps the database locked, so nothing new is stored."),
-    "failed": N_("Nothing new can be stored; see the server's log."),
+    "failed": N_("Nothing new can be stored; see the server log."),
 }
 # A script writes it.
 ZONE_COOKIE = "zone"

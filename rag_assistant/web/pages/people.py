@@ -100,7 +100,7 @@ def use_as_csv() -> Response:
 
 
 def _with_link(person: Person) -> Response:
-    """E-mail a new link to the address given, where a server for that is set; otherwise, or if it fails, show it."""
+    """Email a new link to the address given, where a server for that is set; otherwise, or if it fails, show it."""
     accounts, values = whole_services().accounts, whole_services().settings.current
     link = url_for("account_pages.choose_password", link=accounts.make_link(person, actor()), _external=True)
     email = request.form.get("email", "").strip() if values.smtp_url else ""

@@ -1,5 +1,7 @@
 """Ratings: the thumbs below an answer, as plain forms, and the page that lists them with their results."""
 
+from datetime import datetime
+
 from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant.answering.scoring import figures_in_words, what_is_worse
@@ -31,7 +33,7 @@ def ask_again(turn_id: int) -> Response:
     services().turns.get(turn_id)
     rated = services().ratings.page(1, turn_id + 1)
     if not rated or rated[0].id != turn_id:
-        raise TurnNotRatable("This answer is not rated any more.")
+        raise TurnNotRatable("This answer is no longer rated.")
     with api.readers().place(), services().assistant.reserved():
         evaluated = services().evaluation.ask_again(rated[0])
     if "part" not in request.args:
@@ -60,3 +62,4 @@ def rated_as(turn: Turn) -> str | None:
 blueprint.app_context_processor(lambda: {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS})
 blueprint.add_app_template_filter(figures_in_words)
 blueprint.add_app_template_filter(what_is_worse)
+blueprint.add_app_template_filter(datetime.fromisoformat, "moment")

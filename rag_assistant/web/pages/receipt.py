@@ -109,7 +109,7 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
         *_running_turn(messages[running:]),
     ]
-    # The figures include what has been erased since.
+    # The figures include what has since been erased.
     return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
 
 

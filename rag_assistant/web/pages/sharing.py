@@ -49,6 +49,7 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
         document_names=services().documents.names(shown.scope.document_ids) | offered,
         tag_names={name: name for name in services().documents.tags()} if shown.writable else {},
         library_names={one.id: one.name for one in readable},
+        added=request.args.getlist("added", type=int),
         error=error,
         **frame(None),
     )

@@ -76,7 +76,7 @@ async function redraw() {
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];
   if (banner && problem) banner.replaceWith(problem);
   else if (banner) banner.remove();
-  else if (problem) view.querySelector("h1").after(problem);
+  else if (problem) view.querySelector(".page-header").after(problem);
 }
 
 /** Replace the form, unless someone is typing in it: a test of other settings says nothing about these. */

@@ -1,4 +1,4 @@
-"""Links for choosing a password by e-mail, where a server for it is set; where that fails, the link is shown."""
+"""Links for choosing a password by email, where a server for it is set; where that fails, the link is shown."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ def mails() -> Iterator[MailServer]:
 
 @pytest.fixture
 def mailing(environment: dict[str, str], mails: MailServer) -> Iterator[Flask]:
-    """A server that sends e-mail, with an administrator, Ann."""
+    """A server that sends email, with an administrator, Ann."""
     smtp = {"SMTP_URL": f"smtp+plain://{mails.address}", "SMTP_FROM": "assistant@example.org"}
     app = create_app(environment | smtp)
     services: Services = app.extensions["assistant"]
@@ -65,7 +65,7 @@ def test_what_fails_is_told_and_the_link_is_shown(mailing: Flask, mails: MailSer
     mails.fault = "recipient"
     status, page = post(client_of(mailing, "Ann"), "/people", name="Ben", role="member", email="ben@example.org")
     assert status == 502
-    assert f"The e-mail could not be sent by {mails.address}: it refused the message." in page
+    assert f"The email could not be sent by {mails.address}: it refused the message." in page
     assert re.search(r"http://localhost/choose-password\?link=[\w-]+", page)
 
 
@@ -79,7 +79,7 @@ def test_what_fails_is_told_and_the_link_is_shown(mailing: Flask, mails: MailSer
 )
 def test_what_is_no_address_gets_no_mail_and_the_link_is_shown(mailing: Flask, mails: MailServer, address: str) -> None:
     status, page = post(client_of(mailing, "Ann"), "/people", name="Ben", role="member", email=address)
-    assert (status, "is not an e-mail address." in page, "choose-password?link=" in page) == (422, True, True)
+    assert (status, "is not an email address." in page, "choose-password?link=" in page) == (422, True, True)
     assert mails.mails == []
 
 

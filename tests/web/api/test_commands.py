@@ -96,10 +96,7 @@ def test_clearing_what_is_clear_is_no_step_that_could_be_undone(client: FlaskCli
     first = turn_ids(client, conversation)[0]
     run(client, conversation, "/clear")
     run(client, conversation, "/clear")
-    assert (
-        run(client, conversation, "/undo").json["text"]
-        == "The model sees what it saw before you cleared the conversation."
-    )
+    assert run(client, conversation, "/undo").json["text"] == "The model sees what it saw before you started over."
     assert view(client, conversation)["sentence"] == "2 of 2 earlier turns"
     client.patch(f"/api/turns/{first}", json={"pinned": True})
     client.patch(f"/api/turns/{first}", json={"pinned": True})

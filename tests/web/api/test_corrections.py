@@ -55,7 +55,7 @@ def test_nothing_is_said_while_all_is_as_it_was(client: FlaskClient, answer: dic
 
 def test_an_answer_says_that_its_source_was_deleted(client: FlaskClient, answer: dict[str, Any], document: int) -> None:
     client.delete(f"/api/documents/{document}")
-    assert corrections_of(client, answer["turn_id"]) == ["“lamp.txt” (source 1) has been deleted since."]
+    assert corrections_of(client, answer["turn_id"]) == ["“lamp.txt” (source 1) has since been deleted."]
 
 
 def test_an_answer_says_that_its_source_has_changed(client: FlaskClient, answer: dict[str, Any], document: int) -> None:
@@ -84,7 +84,7 @@ def test_an_excluded_turn_is_named_by_the_answers_that_had_it_in_view(client: Fl
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
     client.patch(f"/api/turns/{first['turn_id']}", json={"excluded": True})
     did_not = ask(client, "Question 3?", conversation_id=first["conversation_id"])
-    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has been excluded since."]
+    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has since been excluded."]
     assert corrections_of(client, did_not["turn_id"]) == []
     assert corrections_of(client, first["turn_id"]) == []
     client.post(f"/api/conversations/{first['conversation_id']}/undo", json={})
@@ -96,7 +96,7 @@ def test_an_erased_turn_is_named_by_the_answers_that_had_it_in_view(client: Flas
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
     did_not = ask(client, "Question 3?", conversation_id=first["conversation_id"], max_history_turns=0)
     client.delete(f"/api/turns/{first['turn_id']}?permanently=1")
-    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has been erased since."]
+    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has since been erased."]
     assert corrections_of(client, did_not["turn_id"]) == []
 
 
@@ -111,7 +111,7 @@ def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: F
     assert saw["history"]["summary_sent"]
     client.put(f"/api/conversations/{conversation}/summary", json={"text": "They spoke of geese."})
     after = ask(client, "Question 6?", conversation_id=conversation)
-    assert corrections_of(client, saw["turn_id"]) == ["The summary sent with this answer has been edited since."]
+    assert corrections_of(client, saw["turn_id"]) == ["The summary sent with this answer has since been edited."]
     for turn in (before, after):
         assert corrections_of(client, turn["turn_id"]) == []
 
@@ -139,7 +139,7 @@ def test_a_line_of_a_summary_says_that_its_source_has_changed(
     client.delete(f"/api/documents/{document}")
     lines = client.get(f"/api/conversations/{conversation}").json["view"]["summary"]["lines"]
     assert [(one["turns"], len(one["corrections"])) for one in lines] == [([1], 1), ([2], 0)]
-    sentence = "“lamp.txt” (source 1 of turn 1) has been deleted since."
+    sentence = "“lamp.txt” (source 1 of turn 1) has since been deleted."
     assert lines[0]["corrections"][0]["sentence"] == sentence
     page = client.get(f"/conversations/{conversation}", headers=PAGE).text
     assert sentence in page

@@ -47,7 +47,7 @@ def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskC
     partial = ask(client, "List everything in the chronicle about the herring")
     coverage = partial["search"]["coverage"]
     assert 0 < coverage["read"] < coverage["of"] == 9
-    assert f"This rests on {coverage['read']} of 9 sections of these documents." in partial["answer"]
+    assert f"This rests on {coverage['read']} of 9 passages of these documents." in partial["answer"]
     assert "coverage" not in ask(client, "When did the herring come?")["search"]
 
 
@@ -196,6 +196,6 @@ def test_of_a_long_document_a_model_is_told_how_much_it_reads(client: FlaskClien
     read = answer["search"]["coverage"]["read"]
     assert answer["search"]["coverage"] == {"read": read, "of": 9, "unit": "sections"}
     assert f"The passages are {read} of the 9 sections of their documents. Say so" in said_to(stub)
-    assert f"Based on {read} of 9 sections of these documents." in client.get(f"/turns/{answer['turn_id']}").text
+    assert f"Based on {read} of 9 passages of these documents." in client.get(f"/turns/{answer['turn_id']}").text
     receipt = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
-    assert f"{read} of 9 sections" in receipt
+    assert f"{read} of 9 passages" in receipt

@@ -118,7 +118,7 @@ def test_what_may_change_something_needs_a_yes(client: FlaskClient, stub: StubMo
     assert asked["answer"] == """Call `keep` of `test` with `{"text": "a 'note'"}`?"""
     assert not kept.exists()
     page = client.get(f"/conversations/{asked['conversation_id']}", headers={"Accept": "text/html"}).text
-    assert "Yes, call it" in page
+    assert "Yes, run it" in page
     done = ask(client, "yes", conversation_id=asked["conversation_id"])
     assert done["answer"] == "`test__keep` was called and returned:\n\nKept 8 characters."
     assert kept.read_text() == "a `note`"

@@ -17,7 +17,7 @@ LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: 
         ("The summary has 3 characters; the limit is 2.", "Die Zusammenfassung hat 3 Zeichen; erlaubt sind 2."),
         ("The answer was stopped.", "Die Antwort wurde angehalten."),
         ("The answer was stopped. Nothing was done.", "Die Antwort wurde angehalten. Es wurde nichts getan."),
-        ("- turns 2, 4 and 6 to 9: cleared", "- Fragen 2, 4 und 6 bis 9: geleert"),
+        ("- turns 2, 4 and 6 to 9: excluded", "- Fragen 2, 4 und 6 bis 9: ausgeschlossen"),
         ("The file is empty.\nWe like geese.", "Die Datei ist leer.\nWe like geese."),
     ],
 )

@@ -86,9 +86,13 @@ def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
     whole, chosen, tagged = (make(client, name=name)["project_id"] for name in ("All", "Chosen", "Tagged"))
     client.patch(f"/api/projects/{chosen}", json={"document_ids": [first]})
     client.patch(f"/api/projects/{tagged}", json={"tags": ["sea"]})
-    assert "Questions ask all your documents." in client.get(f"/projects/{whole}", headers=PAGE).text
-    assert add_files(client, whole, "a.txt").headers["Location"] == f"/projects/{whole}"
+    assert "Questions search all your documents." in client.get(f"/projects/{whole}", headers=PAGE).text
+    asked = add_files(client, whole, "a.txt").headers["Location"]
     assert client.get(f"/api/projects/{whole}").json["scope"] is None, "it asks all, the new one too"
+    new = asked.removeprefix(f"/projects/{whole}?added=")
+    page = client.get(asked, headers=PAGE).text
+    assert "1 document added. Questions still search all your documents." in page
+    assert f'name="document_ids" value="{new}">' in page, "what the button chooses"
     assert add_files(client, chosen, "b.txt", "c.txt").status_code == 303
     assert files_on_page(client, chosen) == ["boats.txt", "b.txt", "c.txt"]
     assert add_files(client, tagged, "d.txt").status_code == 303
@@ -100,7 +104,7 @@ def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
     assert "is a program" in refused.text
     client.delete(f"/api/documents/{first}")
     assert files_on_page(client, chosen) == ["b.txt", "c.txt"]
-    assert "A document that is gone or that you may not read" in client.get(f"/projects/{chosen}", headers=PAGE).text
+    assert "A document that was deleted or that you can" in client.get(f"/projects/{chosen}", headers=PAGE).text
 
 
 def test_a_project_shows_its_latest_conversations_in_the_sidebar_and_all_on_its_page(client: FlaskClient) -> None:

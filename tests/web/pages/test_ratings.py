@@ -54,9 +54,10 @@ def test_the_list_shows_what_came_of_each_question(client: FlaskClient, stub: St
     services.evaluation.ask_again(services.evaluation.rated()[0])
     page = client.get("/ratings", headers=PAGE).text
     for shown in (
-        '<span class="verdict worse">Worse</span>', "passage found #1 · cited yes → no · ", "wording kept 100% → 0%",
+        '<span class="verdict worse">Worse</span>',
+        " · right passage: #1 · cited: yes → no · wording kept: 100% → 0%</p>",
         "When does the &lt;ferry&gt; leave", "At nine [1].", "At &lt;ten&gt;.", 'href="/conversations/1?at=1#turn-1"',
-        "It no longer cites them; it contains less of the right answer.",
+        "It no longer cites them. It contains less of the right answer.",
     ):  # fmt: skip
         assert shown in page
     assert "When does" not in client.get(f"/ratings?from={turn}", headers=PAGE).text.partition("<main")[2]

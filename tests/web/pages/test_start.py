@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, update
 
+from rag_assistant.services import Services
+from rag_assistant.storage.tables import documents
 from rag_assistant.web.pages import conversation
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, upload
@@ -84,6 +86,19 @@ def test_the_start_page_costs_no_more_queries_with_many_documents(
     assert sum("document_texts" in one for one in statements) == 1
     monkeypatch.setattr(conversation, "CHARS_READ", 20)
     assert offered(client) == [], "only the beginning of each text is read"
+
+
+def test_a_document_is_named_before_it_is_read_and_offers_nothing_until_then(
+    client: FlaskClient, services: Services
+) -> None:
+    number = upload(client, LEAVE, "leave.md")["document_id"]
+    with services.database.write() as connection:
+        connection.execute(update(documents).where(documents.c.id == number).values(state="queued", chunks=0))
+    page = client.get("/").text
+    recent = page[page.index('<div class="recent">') :]
+    assert "Recently added" in recent
+    assert '<span class="hint">queued</span>' in recent
+    assert 'aria-describedby="recent-' not in recent, "no button"
 
 
 def test_with_an_empty_library_an_answer_says_that_nothing_was_searched(client: FlaskClient, stub: StubModel) -> None:
