@@ -37,7 +37,6 @@ from rag_assistant.history.turns import (
     holds_call,
     is_completed,
     joined,
-    older_turns,
     purge_exchange,
     repair_messages,
     split_turns,
@@ -111,10 +110,11 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     """
     limit = check_history_limit(policy.max_history_turns)
     earlier = notice_in(messages)
-    messages, policy = _without_older_turns(without_notices(messages), limit, policy)
     # Repaired before it is measured; every later cut falls between turns, so what is valid stays valid.
-    split = split_turns(repair_messages(messages))
-    past = _without_exchanges(_numbered(split.past, policy), frozenset(policy.purged))
+    split = split_turns(repair_messages(without_notices(messages)))
+    past = _numbered(split.past, policy)
+    if policy.purged:
+        past = _without_exchanges(past, frozenset(policy.purged))
     past, explanation = _chosen(past, limit, policy)
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
     past, budgeted = _within_budget(past, split.system, iterations.messages, policy, bool(earlier))
@@ -182,22 +182,6 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             },
         ),
     )
-
-
-def _without_older_turns(
-    messages: Sequence[Message], limit: int | None, policy: HistoryPolicy
-) -> tuple[Sequence[Message], HistoryPolicy]:
-    """Return the messages that can matter, and the policy with the others as unread; see ``older_turns``."""
-    chosen_by_number = policy.pinned or policy.excluded or policy.purged or policy.pending or policy.turn_numbers
-    if limit is None or policy.strategy != "window" or chosen_by_number or policy.summary is not None:
-        return messages, policy
-    cut = older_turns(messages, limit + policy.window_slack)
-    if cut is None:
-        return messages, policy
-    begin, end, turns = cut
-    last = max((run.last_turn for run in policy.unread), default=0)
-    run = left_out("turn_limit", turns, end - begin, last + 1, last + turns)
-    return [*messages[:begin], *messages[end:]], replace(policy, unread=(*policy.unread, run))
 
 
 def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list[_Past]:

@@ -176,3 +176,16 @@ def test_the_unread_turns_count_for_the_flag_and_not_for_the_messages() -> None:
 def test_an_unknown_strategy_is_refused_by_name() -> None:
     with pytest.raises(InvalidRequest, match='history_strategy is "clever"'):
         fit_history([NOW], HistoryPolicy(strategy="clever"))  # type: ignore[arg-type]
+
+
+def test_turns_outside_the_window_are_not_counted_in_tokens() -> None:
+    counted = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text)
+
+    fitted = fit_history([*turns(5000), NOW], HistoryPolicy(token_budget=10**6, count_tokens=count))
+    assert (fitted.receipt.turns_total, fitted.receipt.messages_dropped) == (5000, 9990)
+    assert fitted.receipt.first_kept_turn == 4996
+    assert len(counted) < 200
