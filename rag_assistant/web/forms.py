@@ -36,21 +36,30 @@ def as_form(
 ) -> Callable[..., Response]:
     """Return the view of a form that calls an API action.
 
-    ``leads_to`` gets the action's response and the URL parameters. An error is shown on the ``page`` that takes one,
-    otherwise on an error page.
+    ``leads_to`` gets the action's response and the URL parameters. An error is shown on the ``page``, if one is given.
     """
 
     @wraps(action)
     def view(**params: Any) -> Response:
-        try:
-            answer = action(**params)
-        except AssistantError as error:
-            if page is None:
-                raise
-            return page_with_error(error, page(**params, error=error))
-        return leads_to(params | (answer.get_json(silent=True) or {}))
+        return leads_to(params | (action(**params).get_json(silent=True) or {}))
 
-    return view
+    return view if page is None else errors_on(page)(view)
+
+
+def errors_on(page: Callable[..., str]) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+    """Show a view's errors on a ``page`` that takes the URL parameters and the ``error``, not on an error page."""
+
+    def with_its_page(view: Callable[..., Response]) -> Callable[..., Response]:
+        @wraps(view)
+        def shown(**params: Any) -> Response:
+            try:
+                return view(**params)
+            except AssistantError as error:
+                return page_with_error(error, page(**params, error=error))
+
+        return shown
+
+    return with_its_page
 
 
 def to(endpoint: str, *params: str, **more: Any) -> Callable[[Mapping[str, Any]], Response]:

@@ -50,7 +50,12 @@ def test_a_form_needs_what_its_action_needs_in_the_api(app: Flask) -> None:
     policies = {view: route.policy for view, route in views}
     # Several at once, for which the API has a call each.
     one_by_one = {save_library_access: libraries.share, save_project_access: projects.share, ratings.rate: turns.rate}
-    forms = [(unwrap(view), route) for view, route in views if unwrap(view) is not view]
+    # A page's own view may be wrapped, too: its errors are shown on the page.
+    forms = [
+        (action, route)
+        for view, route in views
+        if (action := unwrap(view)) is not view and (action in one_by_one or ".pages." not in action.__module__)
+    ]
     assert len(forms) > 15
     for action, route in forms:
         assert policies[one_by_one.get(action, action)] == route.policy, route.rule

@@ -5,7 +5,7 @@ The process prints a line of JSON about the file, then one for each conversation
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -24,7 +24,7 @@ MIN_MEMORY_MB, MEMORY_PER_BYTE, OUTPUT_PER_BYTE = 2048, 8, 4
 WAIT_TIMEOUT_SECONDS = 30.0
 REFUSALS = {kind.__name__: kind for kind in (BodyTooLarge, MalformedBody, InvalidRequest)}
 
-_reading = threading.Lock()
+_importing = threading.Lock()
 
 
 class _About(Struct):
@@ -46,19 +46,19 @@ def read_confined(
 ) -> Iterator[Export]:
     """Give the content of an open exported file whose text has up to ``max_bytes``; a copy is in ``folder`` meanwhile.
 
-    Its conversations can be iterated once. Raises ImportsBusy, BodyTooLarge, MalformedBody, InvalidRequest.
+    Its conversations can be iterated once; one file is imported at a time. Raises ImportsBusy, BodyTooLarge,
+    MalformedBody, InvalidRequest.
     """
     limits = Limits(max(MIN_MEMORY_MB, MEMORY_PER_BYTE * max_bytes >> 20), timeout_seconds, OUTPUT_PER_BYTE * max_bytes)
     args = [str(max_bytes), str(max_conversations)]
-    with TemporaryFile(dir=folder) as read:
-        if not _reading.acquire(timeout=WAIT_TIMEOUT_SECONDS):
+    with TemporaryFile(dir=folder) as read, ExitStack() as leaving:
+        if not _importing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
+        leaving.callback(_importing.release)
         try:
             read.writelines(confined(__name__, file, args, limits))
         except ExtractionFailed as error:
             raise InvalidRequest(str(error)) from error
-        finally:
-            _reading.release()
         read.seek(0)
         about = _about.decode(read.readline())
         if about.refused is not None:

@@ -1,23 +1,19 @@
 """Import exported conversations: existing ones are skipped, ids become those of this database."""
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.conversations.retention import used_since
 from rag_assistant.records import NO_DOCUMENT, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
-from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.documents.documents import DocumentStore
-
-WAIT_TIMEOUT_SECONDS = 30.0
 
 
 class Outcome(Struct, frozen=True):
@@ -30,44 +26,37 @@ class Outcome(Struct, frozen=True):
 
 
 class ConversationImport(Struct, frozen=True):
-    """Imports conversations, one import at a time."""
+    """Imports conversations; only one import may run at a time (confined.py)."""
 
     store: ExchangeStore
     documents: DocumentStore
     notes: NoteStore
     settings: Callable[[], Settings]
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, export: Export) -> tuple[list[Outcome], int]:
         """Import new conversations, each completely or not at all; return the result for each, and how many notes came.
 
         One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
-        ImportsBusy, and InvalidRequest for one that can't be stored; those before it stay, and are skipped the next
-        time.
+        InvalidRequest for one that can't be stored; those before it stay, and are skipped the next time.
         """
-        if not self.lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
-            raise ImportsBusy
-        try:
-            since = used_since(self.settings().retention_days)
-            ids_here = self.store.imported_ids()
-            with_content = self.documents.ids_by_sha256()
-            document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
-            ids: dict[int, int] = {}
-            outcomes = []
-            for one in export.conversations:
-                new = one.identity not in ids_here
-                if new:
-                    if since is not None and one.updated_at < since:
-                        one = replace(one, updated_at=datetime.now(UTC))
-                    ids_here[one.identity] = self.store.insert(localised(one, ids, document_ids))
-                ids[one.id] = ids_here[one.identity]
-                outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
-            notes = self.notes.restore(
-                [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
-            )
-            return outcomes, notes
-        finally:
-            self.lock.release()
+        since = used_since(self.settings().retention_days)
+        ids_here = self.store.imported_ids()
+        with_content = self.documents.ids_by_sha256()
+        document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
+        ids: dict[int, int] = {}
+        outcomes = []
+        for one in export.conversations:
+            new = one.identity not in ids_here
+            if new:
+                if since is not None and one.updated_at < since:
+                    one = replace(one, updated_at=datetime.now(UTC))
+                ids_here[one.identity] = self.store.insert(localised(one, ids, document_ids))
+            ids[one.id] = ids_here[one.identity]
+            outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
+        notes = self.notes.restore(
+            [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
+        )
+        return outcomes, notes
 
 
 def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:

@@ -7,8 +7,7 @@ from rag_assistant.records import ABILITIES, Person
 from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.api.account import limits_data
-from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.forms import to_address, to_page
+from rag_assistant.web.forms import errors_on, to_address, to_page
 from rag_assistant.web.identity import (
     NO_ACCOUNTS,
     SESSION,
@@ -23,28 +22,42 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
+# Where a proxy signs people in, a password would be a second way.
+WITH_PASSWORDS = ("account_pages.sign_in", "account_pages.choose_password", "account_pages.keep_password")
+
+
+@blueprint.before_request
+def refuse_passwords() -> None:
+    """Refuse passwords where a proxy signs people in."""
+    if request.endpoint in WITH_PASSWORDS and proxied(whole_services()):
+        raise NotAllowed("You sign in at the proxy in front of this server, not here.")
+
+
+def login_page(error: AssistantError | None = None) -> str:
+    """Return the sign-in page with what was typed, and where it leads."""
+    here, name = proxied(whole_services()), request.form.get("name")
+    return render_template(
+        "login.html", error=error, next=next_address(), name=name, provider=_provider_label(), proxied=here
+    )
 
 
 @blueprint.get("/login", policy=PUBLIC)
 def login() -> Response:
     """Show the form to sign in."""
     if identity().person is not None or not whole_services().accounts.any():
-        return to_address(_next())
-    return make_response(login_page(next_address=_next()))
+        return to_address(next_address())
+    return make_response(login_page())
 
 
 @blueprint.post("/login", policy=PUBLIC)
+@errors_on(login_page)
 def sign_in() -> Response:
     """Sign in with a name and a password, in a new session."""
     name, password = request.form.get("name", ""), request.form.get("password", "")
-    _refuse_by_proxy()
-    try:
-        secret, _ = whole_services().accounts.sign_in(name, password, *asked_from())
-    except AssistantError as error:
-        return page_with_error(error, login_page(error, _next(), name))
+    secret, _ = whole_services().accounts.sign_in(name, password, *asked_from())
     # The browser's previous session ends, whoever it belonged to.
     whole_services().accounts.sign_out(identity())
-    return with_session(to_address(_next()), secret)
+    return with_session(to_address(next_address()), secret)
 
 
 @blueprint.post("/logout", policy=OWN_ACCOUNT)
@@ -61,63 +74,59 @@ def sign_out() -> Response:
     return without_cookie(to_page("account_pages.login"), SESSION)
 
 
+def setup_page(error: AssistantError | None = None) -> str:
+    """Return the form for the first account, with what was typed."""
+    return render_template("setup.html", error=error, name=request.form.get("name"), min_chars=MIN_CHARS)
+
+
 @blueprint.get("/setup", policy=PUBLIC)
 def setup() -> Response:
     """Show the form for creating the first account."""
-    if not whole_services().setup.is_open:
-        return to_page("pages.start")
-    return make_response(render_template("setup.html", min_chars=MIN_CHARS))
+    return make_response(setup_page()) if whole_services().setup.is_open else to_page("pages.start")
 
 
 @blueprint.post("/setup", policy=PUBLIC)
+@errors_on(setup_page)
 def make_first() -> Response:
     """Create the first account with the code from the log, and sign in."""
     if not whole_services().setup.is_open:
         return to_page("pages.start")
     fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
-    try:
-        whole_services().setup.make_first(**fields, address=asked_from()[0])
-        secret, _ = whole_services().accounts.sign_in(fields["name"], fields["password"], *asked_from())
-    except AssistantError as error:
-        return page_with_error(
-            error, render_template("setup.html", error=error, name=fields["name"], min_chars=MIN_CHARS)
-        )
+    whole_services().setup.make_first(**fields, address=asked_from()[0])
+    secret, _ = whole_services().accounts.sign_in(fields["name"], fields["password"], *asked_from())
     return with_session(to_page("pages.start"), secret)
+
+
+def password_page(error: AssistantError | None = None) -> str:
+    """Return the form behind a one-time link. Raises LinkOver."""
+    link = request.values.get("link", "")
+    person = whole_services().accounts.credentials.link(link)
+    return render_template(
+        "choose_password.html", error=error, link=link, person=person, min_chars=MIN_CHARS, provider=_provider_label()
+    )
 
 
 @blueprint.get("/choose-password", policy=PUBLIC)
+@errors_on(login_page)
 def choose_password() -> Response:
     """Show the form behind a one-time link."""
-    _refuse_by_proxy()
-    return _password_form(request.args.get("link", ""))
+    return make_response(password_page())
 
 
 @blueprint.post("/choose-password", policy=PUBLIC)
+@errors_on(login_page)
+@errors_on(password_page)
 def keep_password() -> Response:
     """Set the password chosen through a one-time link, and sign in."""
     link, password = request.form.get("link", ""), request.form.get("password", "")
-    _refuse_by_proxy()
-    try:
-        secret = whole_services().accounts.use_link(link, password, *asked_from())
-    except AssistantError as error:
-        return _password_form(link, error)
+    secret = whole_services().accounts.use_link(link, password, *asked_from())
     return with_session(to_page("pages.start"), secret)
 
 
-def _password_form(link: str, refused: AssistantError | None = None) -> Response:
-    """Return the form behind a link, with why a password was refused; the sign-in form if the link is over."""
-    try:
-        person = whole_services().accounts.credentials.link(link)
-    except AssistantError as error:
-        return page_with_error(error, login_page(error))
-    page = render_template(
-        "choose_password.html", error=refused, link=link, person=person, min_chars=MIN_CHARS, provider=_provider_label()
-    )
-    return make_response(page) if refused is None else page_with_error(refused, page)
-
-
 @blueprint.get("/account", policy=OWN_ACCOUNT)
-def account(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
+def account(
+    error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None, **_: int
+) -> str:
     """Show the account, its sessions and tokens; ``secret`` is that of a new token."""
     person, session, limits = signed_in(), identity().session, services().limits
     return render_template(
@@ -141,13 +150,11 @@ def account(error: AssistantError | None = None, secret: str | None = None, toke
 
 
 @blueprint.post("/account/password", policy=OWN_ACCOUNT)
+@errors_on(account)
 def change_password() -> Response:
     """Change the password and end all other sessions."""
     old, new = request.form.get("old", ""), request.form.get("new", "")
-    try:
-        whole_services().accounts.change_password(identity(), old, new, actor())
-    except AssistantError as error:
-        return page_with_error(error, account(error))
+    whole_services().accounts.change_password(identity(), old, new, actor())
     return to_page("account_pages.account", done="password")
 
 
@@ -166,21 +173,15 @@ def end_sessions() -> Response:
 
 
 @blueprint.post("/account/tokens", policy=OWN_ACCOUNT)
+@errors_on(account)
 def make_token() -> Response:
     """Create an API token and show it, once."""
     days = request.form.get("days", "")
     if days and not spells_number(days):
         raise InvalidRequest(f'days is "{days}"; it must be a whole number, or empty for no expiry.')
-    try:
-        secret, token = whole_services().accounts.make_token(
-            signed_in(),
-            request.form.get("name", ""),
-            request.form.getlist("scopes"),
-            int(days) if days else None,
-            actor(),
-        )
-    except AssistantError as error:
-        return page_with_error(error, account(error))
+    name, scopes = request.form.get("name", ""), request.form.getlist("scopes")
+    lifetime = int(days) if days else None
+    secret, token = whole_services().accounts.make_token(signed_in(), name, scopes, lifetime, actor())
     return make_response(account(secret=secret, token_id=token.id))
 
 
@@ -189,14 +190,6 @@ def revoke_token(token_id: int) -> Response:
     """Revoke an API token."""
     whole_services().accounts.revoke_token(signed_in(), token_id, actor())
     return to_page("account_pages.account")
-
-
-def login_page(error: AssistantError | None = None, next_address: str | None = None, name: str = "") -> str:
-    """Return the sign-in page; ``next_address`` is where it leads."""
-    proxied_here = proxied(whole_services())
-    return render_template(
-        "login.html", error=error, next=next_address, name=name, provider=_provider_label(), proxied=proxied_here
-    )
 
 
 def signed_in() -> Person:
@@ -214,16 +207,11 @@ def own_address(address: str) -> str:
     return f"{root}{address.removeprefix(root)}" if ours else url_for("pages.start")
 
 
-def _next() -> str:
+def next_address() -> str:
+    """Return where the request leads after signing in."""
     return own_address(request.values.get("next", ""))
 
 
 def _provider_label() -> str | None:
     provider = whole_services().single_sign_on.provider
     return provider.label if provider else None
-
-
-def _refuse_by_proxy() -> None:
-    """Refuse passwords where a proxy signs people in: they would be a second way in."""
-    if proxied(whole_services()):
-        raise NotAllowed("You sign in at the proxy in front of this server, not here.")

@@ -12,7 +12,7 @@ from rag_assistant.records.errors import AssistantError, InvalidRequest
 from rag_assistant.runtime.mail import send_mail
 from rag_assistant.web.api.account import rows_of_use
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.forms import to_page
+from rag_assistant.web.forms import errors_on, to_page
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.frame import frame
@@ -42,12 +42,10 @@ def people(**more: Any) -> str:
 
 
 @blueprint.post("/people", policy=PEOPLE)
+@errors_on(people)
 def add() -> Response:
     """Create an account, and send or show the link for choosing its password."""
-    try:
-        person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
-    except AssistantError as error:
-        return page_with_error(error, people(error=error))
+    person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     return to_page("people_pages.people") if proxied(whole_services()) else _with_link(person)
 
 
@@ -74,13 +72,13 @@ def disable(person_id: int) -> Response:
 
 
 @blueprint.post("/people/<int:person_id>/delete", policy=PEOPLE)
+@errors_on(people)
 def delete(person_id: int) -> Response:
     """Delete an account; its data goes to somebody else or is erased, which must be confirmed by typing the name."""
     accounts = whole_services().accounts
     person = accounts.people.get(person_id)
     if request.form.get("name", "").strip() != person.name:
-        error = InvalidRequest(f'Type the name "{person.name}" to delete the account.')
-        return page_with_error(error, people(error=error))
+        raise InvalidRequest(f'Type the name "{person.name}" to delete the account.')
     to = request.form.get("give_to", "")
     give_to = accounts.people.get(to) if to else None
     whole_services().delete_account(person, actor(), give_to)

@@ -13,7 +13,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.forms import to_address, to_page
+from rag_assistant.web.forms import errors_on, to_address, to_page
 from rag_assistant.web.identity import (
     actor,
     asked_from,
@@ -23,7 +23,7 @@ from rag_assistant.web.identity import (
     with_session,
     without_cookie,
 )
-from rag_assistant.web.pages.account import account, login_page, own_address, signed_in
+from rag_assistant.web.pages.account import account, login_page, next_address, own_address, signed_in
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, whole_services
 
 if TYPE_CHECKING:
@@ -37,37 +37,30 @@ MAX_COOKIE_CHARS = 3000
 
 
 @blueprint.get("/login/provider", policy=PUBLIC)
+@errors_on(login_page)
 def begin() -> Response:
     """Send the browser to the provider to sign in."""
     if not whole_services().accounts.any():
         return to_page("pages.start")
-    next_address = own_address(request.args.get("next", ""))
     attempt = Attempt.begin()
-    try:
-        response = to_address(_provider().authorization_url(attempt, _redirect_uri()))
-    except AssistantError as error:
-        return page_with_error(error, login_page(error, next_address))
-    return _remembering(response, attempt, {"next": next_address})
+    response = to_address(_provider().authorization_url(attempt, _redirect_uri()))
+    return _remembering(response, attempt, {"next": next_address()})
 
 
 @blueprint.post("/login/provider", policy=PUBLIC)
+@errors_on(login_page)
 def begin_with_invitation() -> Response:
     """Start linking through a one-time link, instead of choosing a password."""
     invitation = request.form.get("link", "")
-    try:
-        whole_services().accounts.credentials.link(invitation)
-        return _led_on({"invitation": invitation})
-    except AssistantError as error:
-        return page_with_error(error, login_page(error))
+    whole_services().accounts.credentials.link(invitation)
+    return _led_on({"invitation": invitation})
 
 
 @blueprint.post("/account/identities", policy=OWN_ACCOUNT)
+@errors_on(account)
 def begin_link() -> Response:
     """Start linking the provider's account with the signed-in person's."""
-    try:
-        return _led_on({"person": signed_in().id})
-    except AssistantError as error:
-        return page_with_error(error, account(error))
+    return _led_on({"person": signed_in().id})
 
 
 @blueprint.get("/login/provider/callback", policy=PUBLIC)
@@ -87,13 +80,11 @@ def come_back() -> Response:
 
 
 @blueprint.post("/account/identities/<int:identity_id>/unlink", policy=OWN_ACCOUNT)
+@errors_on(account)
 def unlink(identity_id: int) -> Response:
     """Unlink a provider's account."""
     session = identity().session
-    try:
-        whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
-    except AssistantError as error:
-        return page_with_error(error, account(error))
+    whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
     return to_page("account_pages.account")
 
 

@@ -59,7 +59,13 @@ def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
         read(hostile, tmp_path)
 
 
-def test_one_file_is_read_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_file_is_imported_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "WAIT_TIMEOUT_SECONDS", 0.01)
-    with confined._reading, pytest.raises(ImportsBusy):
-        read(b"[]", tmp_path)
+    with TemporaryFile() as file:
+        file.write(json.dumps(samples.chatgpt()).encode())
+        file.seek(0)
+        with read_confined(file, LIMIT, 60.0, tmp_path) as export:
+            with pytest.raises(ImportsBusy):
+                read(b"[]", tmp_path)
+            assert list(export.conversations)
+    assert read(json.dumps(samples.chatgpt()).encode(), tmp_path)

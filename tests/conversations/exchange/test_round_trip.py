@@ -2,7 +2,6 @@
 
 import io
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,14 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rag_assistant.conversations.exchange import importing
 from rag_assistant.conversations.exchange.archive import MAX_INT64, line_of
 from rag_assistant.conversations.exchange.files import read_export, write_archive
 from rag_assistant.conversations.exchange.importing import ConversationImport
-from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.records import NO_DOCUMENT, Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
-from rag_assistant.records.errors import ImportsBusy, InvalidRequest
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
@@ -197,21 +194,6 @@ def test_of_an_erased_turn_the_model_sees_nothing_whatever_an_archive_says(tmp_p
     with closing(database), database.read() as connection:
         row = load_conversation(connection, made)
     assert (row["visible_turns"], row["visible_messages"]) == (0, 0)
-
-
-def test_one_import_is_kept_at_a_time(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "WAIT_TIMEOUT_SECONDS", 0.01)
-    _, _, importer = over(database)
-    refusals: list[type[Exception]] = []
-
-    def others() -> Iterator[WholeConversation]:
-        with pytest.raises(ImportsBusy) as refused:
-            importer.run(Export([]))
-        refusals.append(refused.type)
-        yield from ()
-
-    assert importer.run(Export(others())) == ([], 0)
-    assert refusals == [ImportsBusy]
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
