@@ -54,13 +54,9 @@ def usage_of(replies: Sequence[ModelReply]) -> dict[str, Any] | None:
     for reply in replies:
         if reply.finish_reason is not None:
             usage["finish_reason"] = reply.finish_reason
-        if (reported := reply.usage) is not None:
-            details = reported.get("prompt_tokens_details")
-            counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
-            counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
-            for name, value in ({"requests": 1} | counted).items():
-                if value is not None:
-                    usage[name] = usage.get(name, 0) + value
+        if reply.usage is not None:
+            for name, value in ({"requests": 1} | reply.usage).items():
+                usage[name] = usage.get(name, 0) + value
     return usage or None
 
 

@@ -22,7 +22,6 @@ from rag_assistant.llm.prompt_counts import (
     Verdict,
     guess_limit,
     judge,
-    reported_counts,
     size_of,
 )
 from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading
@@ -157,7 +156,8 @@ class Calibration:
         self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply, *, teaches: bool = True
     ) -> Reading | None:
         """Return how much of a request an endpoint read, ``None`` if it doesn't count; learn if that ``teaches``."""
-        count, cached = reported_counts(reply.usage)
+        usage = reply.usage or {}
+        count, cached = usage.get("prompt_tokens"), usage.get("cached_tokens", 0)
         if count is None:
             return None
         size = size_of(request)

@@ -241,8 +241,7 @@ class LanguageModels:
         if not sent + written:
             estimates = estimated_tokens(request), estimate_tokens(text)
             sent, written = (round(estimate * self.calibration.ratio(endpoint)) for estimate in estimates)
-        cached = counts.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-        self._count_tokens(endpoint.model or "", sent, cached, written)
+        self._count_tokens(endpoint.model or "", sent, counts.get("cached_tokens", 0), written)
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:

@@ -18,6 +18,7 @@ from math import ceil
 from typing import Any, TypeGuard
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import MAX_INT32, ModelRequest, pictures_in, text_in
@@ -69,17 +70,22 @@ def _whole(value: Any) -> Any:
 def plausible_usage(
     usage: Mapping[str, Any] | None, request: ModelRequest, estimate: int, text: str
 ) -> dict[str, Any] | None:
-    """Return the counts of a reply that can be true, by our ``estimate`` of the request and the text; else ``None``."""
+    """Return the counts of a reply that can be true, by our ``estimate`` of the request and the text; else ``None``.
+
+    ``cached_tokens`` are beside the others, and part of ``prompt_tokens``.
+    """
     if usage is None:
         return None
     pictures = sum(len(pictures_in(message)) for message in request.messages)
     read = MAX_TIMES_OUR_ESTIMATE * estimate + MAX_TEMPLATE_TOKENS + MAX_TOKENS_PER_PICTURE * pictures
     written = MAX_TIMES_OUR_ESTIMATE * estimate_tokens(text) + MAX_HIDDEN_TOKENS
     most = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    counts: dict[str, Any] = {name: usage[name] for name in most if is_count(usage.get(name), most[name])}
     details = usage.get("prompt_tokens_details")
+    counts: dict[str, int] = {name: usage[name] for name in most if is_count(usage.get(name), most[name])}
     if isinstance(details, dict) and is_count(cached := details.get("cached_tokens"), read):
-        counts["prompt_tokens_details"] = {"cached_tokens": cached}
+        counts["cached_tokens"] = cached
+        if cached > counts.get("prompt_tokens", cached):  # Some don't count them.
+            counts["prompt_tokens"] += cached
     return counts
 
 
@@ -97,10 +103,7 @@ CLASSES = (
     (bytes(range(0xCB, 0xE2)), 0.66, 0.42, 3.0, 0.3),  # From Greek to Thai.
     (bytes(range(0xE3, 0xF5)), 0.89, 0.42, 3.0, 0.3),  # East Asia, and pictographs.
 )
-# The same for messages, and for the schemas of tools, which a server shows a model in its own form, or not at all.
-MESSAGES, SCHEMAS = (0.75, 1.5, 0.08), (0.0, 4.0, 1.5)
 CLASS_OF = bytes(next((n for n, row in enumerate(CLASSES, 1) if byte in row[0]), 0) for byte in range(256))
-FEWEST, MOST, OF_TEXT = zip(*(row[2:] for row in CLASSES), MESSAGES, SCHEMAS, strict=True)
 # How far a tokenizer is from the mean of all, what a template adds, and what is left of an equal request.
 OF_TOKENIZER, TEMPLATE_TOKENS, ROUNDING = 0.3, 50, 4
 MIN_RATIO, MAX_RATIO = 0.4, 3.0
@@ -108,7 +111,6 @@ MIN_RATIO, MAX_RATIO = 0.4, 3.0
 MAX_DEVIATIONS = 4
 # A line of dashes is a token or two.
 REPEATED = re.compile(rb"([^\w ])\1{3,}")
-TOKENS_PER_MESSAGE = 4
 # Until a model's own price is learned: current ones count 85 to 1,500.
 TOKENS_PER_PICTURE, MAX_TIMES_PER_PICTURE = 1000, 4
 # After this many full counts, a low one isn't just of the uncached part.
@@ -117,9 +119,25 @@ SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
 HALF_TOLERANCE_TOKENS = 64
 LIMIT_STEP = 1024
 
-# Expected tokens: of each class, of messages, and of schemas.
-Tokens = tuple[float, ...]
-NOTHING: Tokens = (0.0,) * len(FEWEST)
+
+class Tokens(Struct, frozen=True):
+    """The tokens of a text: ``expected``, the ``fewest`` and the ``most`` by any tokenizer, the standard deviation."""
+
+    expected: float = 0.0
+    fewest: float = 0.0
+    most: float = 0.0
+    deviation: float = 0.0
+
+
+def _tokens(expected: float, fewest: float, most: float, deviation: float) -> Tokens:
+    """Return tokens by their expected number and its factors."""
+    return Tokens(expected, expected * fewest, expected * most, expected * deviation)
+
+
+# What each message adds.
+MESSAGE = _tokens(4, 0.75, 1.5, 0.08)
+# A server shows a model the schemas of tools in its own form, or not at all.
+SCHEMAS = (0.0, 4.0, 1.5)
 
 
 class PromptSize(Struct, frozen=True, dict=True):
@@ -130,22 +148,16 @@ class PromptSize(Struct, frozen=True, dict=True):
 
     @cached_property
     def tokens(self) -> Tokens:
-        """Return the expected tokens of the whole."""
+        """The tokens of the whole, without pictures."""
         return _sum(self.parts.values())
-
-    @cached_property
-    def expected(self) -> float:
-        """The expected number of tokens, without pictures."""
-        return sum(self.tokens)
 
     def deviation_from(self, other: PromptSize) -> float:
         """Return how much the tokens of all parts that only one of both has may vary."""
         one, two = self.parts, other.parts
-        apart = [*(one[key] for key in one.keys() - two), *(two[key] for key in two.keys() - one)]
-        return _times(OF_TEXT, _sum(apart))
+        return _sum([*(one[key] for key in one.keys() - two), *(two[key] for key in two.keys() - one)]).deviation
 
     def behind(self, other: PromptSize) -> list[Tokens]:
-        """Return the expected tokens of each part after the beginning that both share."""
+        """Return the tokens of each part after the beginning that both share."""
         pairs = zip_longest(self.parts, islice(other.parts, len(self.parts)))
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return list(islice(self.parts.values(), shared, None))
@@ -178,32 +190,25 @@ def size_of(request: ModelRequest) -> PromptSize:
     more = [*request.tools, *request.fields.values()]
     if more:
         schemas = json.dumps(more)
-        parts[hash((schemas, request.call_tools)), 0] = (*NOTHING[:-1], sum(_expected(schemas)))
+        parts[hash((schemas, request.call_tools)), 0] = _tokens(_tokens_of(schemas).expected, *SCHEMAS)
     for message in request.messages:
         calls = message.get("tool_calls")
         text = text_in(message) + ("".join(json.dumps(call.get("function")) for call in calls) if calls else "")
         urls = pictures_in(message)
         key = hash((message["role"], text, *urls))
-        parts[key, alike[key]] = (*_expected(text), float(TOKENS_PER_MESSAGE), 0.0)
+        parts[key, alike[key]] = _sum((_tokens_of(text), MESSAGE))
         alike[key] += 1  # Equal texts count twice.
         pictures += len(urls)
     return PromptSize(parts, pictures)
 
 
-def _expected(text: str) -> Tokens:
+def _tokens_of(text: str) -> Tokens:
     classes = REPEATED.sub(rb"\1\1", text.encode("utf-8", "surrogatepass")).translate(CLASS_OF)
-    return tuple(row[1] * classes.count(n) for n, row in enumerate(CLASSES, 1))
+    return _sum(_tokens(share * classes.count(n), *factors) for n, (_, share, *factors) in enumerate(CLASSES, 1))
 
 
-def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
-    """Return the prompt tokens that an endpoint reports, and how many of those came from its cache."""
-    usage = usage or {}
-    details = usage.get("prompt_tokens_details")
-    count, cached = usage.get("prompt_tokens"), details.get("cached_tokens") if isinstance(details, dict) else None
-    if not is_count(count):
-        return None, 0
-    cached = cached if is_count(cached) else 0
-    return (count + cached, cached) if cached > count else (count, cached)
+def _sum(parts: Iterable[Tokens]) -> Tokens:
+    return Tokens(*map(sum, zip(*map(astuple, parts), strict=True)))
 
 
 def judge(
@@ -221,23 +226,17 @@ def judge(
     """
     counted = [one for one in earlier if one.count and not one.size.pictures]
     text, deviation = _predicted(size, counted)
-    fewest = max(_times(FEWEST, size.tokens), text - MAX_DEVIATIONS * deviation)
+    fewest = max(size.tokens.fewest, text - MAX_DEVIATIONS * deviation)
     sent = text + picture_tokens * size.pictures
     # Some don't count what an earlier request, and perhaps its answer, left in their cache.
     behind = min((size.behind(one.size) for one in earlier), key=len, default=list(size.parts.values()))
-    rest = _sum(behind)
     pictures = MAX_TIMES_PER_PICTURE * TOKENS_PER_PICTURE * size.pictures
-    is_more = count > _times(MOST, rest) + pictures + CACHE_BLOCK_TOKENS
+    is_more = count > _sum(behind).most + pictures + CACHE_BLOCK_TOKENS
     if count >= fewest:
         return Verdict(round(sent), count, is_whole=is_more)
     if cached and count + cached >= fewest:
         return Verdict(round(sent), count + cached)
-    if (
-        whole_counts < SURE_AFTER
-        and not is_more
-        and len(behind) < len(size.parts)
-        and count >= _times(FEWEST, _sum(behind[1:]))
-    ):
+    if whole_counts < SURE_AFTER and not is_more and len(behind) < len(size.parts) and count >= _sum(behind[1:]).fewest:
         return Verdict(round(sent), is_rest=True)
     if count < MIN_LIMIT_TOKENS // 2 or whole_counts < 0 or not _is_steady(counted):
         return Verdict(round(sent))
@@ -260,11 +259,12 @@ def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[floa
 
     They are those of the request most like it that was counted, and in the same ratio those of what only one has.
     """
+    expected = size.tokens.expected
     if not counted:
-        return max(1.0, size.expected), OF_TOKENIZER * size.expected + TEMPLATE_TOKENS
+        return max(1.0, expected), OF_TOKENIZER * expected + TEMPLATE_TOKENS
     nearest = min(counted, key=lambda one: size.deviation_from(one.size))
-    ratio = min(MAX_RATIO, max(MIN_RATIO, nearest.count / max(1.0, nearest.size.expected)))
-    sent = nearest.count + ratio * (size.expected - nearest.size.expected)
+    ratio = min(MAX_RATIO, max(MIN_RATIO, nearest.count / max(1.0, nearest.size.tokens.expected)))
+    sent = nearest.count + ratio * (expected - nearest.size.tokens.expected)
     return max(1.0, sent), ROUNDING + ratio * size.deviation_from(nearest.size)
 
 
@@ -275,11 +275,3 @@ def _is_steady(counted: Sequence[CountedPrompt]) -> bool:
         if one.count > sent + MAX_DEVIATIONS * deviation:
             return False
     return True
-
-
-def _sum(parts: Iterable[Tokens]) -> Tokens:
-    return tuple(map(sum, zip(*parts, strict=True))) or NOTHING
-
-
-def _times(factors: Sequence[float], tokens: Tokens) -> float:
-    return sum(factor * one for factor, one in zip(factors, tokens, strict=True))

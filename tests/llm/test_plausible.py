@@ -25,8 +25,14 @@ def test_a_count_that_cannot_be_true_is_none(lie: Any) -> None:
 def test_counts_that_can_be_true_are_kept_and_nothing_beside_them() -> None:
     usage = {"prompt_tokens": 30, "completion_tokens": MAX_HIDDEN_TOKENS, "total_tokens": MAX_HIDDEN_TOKENS + 30}
     details = {"prompt_tokens_details": {"cached_tokens": 20}}
-    assert plausible_usage(usage | details | {"geese": "x" * 10**6}, REQUEST, 10, "") == usage | details
+    counted = usage | {"cached_tokens": 20}
+    assert plausible_usage(usage | details | {"geese": "x" * 10**6}, REQUEST, 10, "") == counted
     assert plausible_usage(None, REQUEST, 10, "") is None
+
+
+def test_cached_tokens_are_part_of_the_prompt_where_they_are_not_counted() -> None:
+    usage = {"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 900}}
+    assert plausible_usage(usage, REQUEST, 1000, "") == {"prompt_tokens": 1200, "cached_tokens": 900}
 
 
 COUNTS = {"prompt_tokens": 30, "completion_tokens": 4}

@@ -15,7 +15,6 @@ from rag_assistant.llm.prompt_counts import (
     Verdict,
     guess_limit,
     judge,
-    reported_counts,
     size_of,
 )
 from rag_assistant.records import ModelReply, ModelRequest
@@ -48,18 +47,20 @@ def texts(count: int) -> list[str]:
     ],
 )
 def test_the_tokens_of_a_text_are_told_from_its_characters(text: str, tokens: int) -> None:
-    assert prompt(text).expected - prompt("").expected == pytest.approx(tokens, rel=0.3, abs=0.5)
+    assert prompt(text).tokens.expected - prompt("").tokens.expected == pytest.approx(tokens, rel=0.3, abs=0.5)
 
 
 def test_a_count_of_everything_is_believed() -> None:
     size = prompt(*texts(3))
-    assert judge(size, round(size.expected), 0, (), 0) == Verdict(round(size.expected), round(size.expected))
+    assert judge(size, round(size.tokens.expected), 0, (), 0) == Verdict(
+        round(size.tokens.expected), round(size.tokens.expected)
+    )
 
 
 def test_a_count_below_what_its_text_allows_is_a_cut() -> None:
     size = prompt(*texts(12))
     verdict = judge(size, 2050, 0, (), 0)
-    assert (verdict.cut, verdict.read, verdict.sent) == (True, 2050, round(size.expected))
+    assert (verdict.cut, verdict.read, verdict.sent) == (True, 2050, round(size.tokens.expected))
 
 
 def test_a_count_that_stands_still_while_requests_grow_is_a_cut() -> None:
@@ -71,37 +72,37 @@ def test_a_count_that_stands_still_while_requests_grow_is_a_cut() -> None:
 def counted(times: float, count: int = 9) -> list[CountedPrompt]:
     """Return requests that grow, with what a tokenizer makes of them that has so many times as many tokens."""
     sizes = [prompt(*texts(n)) for n in range(1, count)]
-    return [CountedPrompt(size, round(times * size.expected)) for size in sizes]
+    return [CountedPrompt(size, round(times * size.tokens.expected)) for size in sizes]
 
 
 def test_a_smaller_cut_is_told_once_earlier_counts_have_taught_the_tokenizer() -> None:
     longer, earlier = prompt(*texts(9)), counted(1.2)
-    added = 1.2 * longer.expected - earlier[-1].count
-    verdict = judge(longer, round(1.2 * longer.expected - 0.4 * added), 0, earlier, 9)
+    added = 1.2 * longer.tokens.expected - earlier[-1].count
+    verdict = judge(longer, round(1.2 * longer.tokens.expected - 0.4 * added), 0, earlier, 9)
     assert verdict.cut
-    assert verdict.sent == pytest.approx(1.2 * longer.expected, rel=0.01)
-    assert not judge(longer, round(1.2 * longer.expected - 0.05 * added), 0, earlier, 9).cut
+    assert verdict.sent == pytest.approx(1.2 * longer.tokens.expected, rel=0.01)
+    assert not judge(longer, round(1.2 * longer.tokens.expected - 0.05 * added), 0, earlier, 9).cut
 
 
 def test_where_several_tokenizers_count_under_one_name_a_low_count_is_no_cut() -> None:
     longer = prompt(*texts(9))
     low, high = counted(1.0), counted(1.3)
-    assert judge(longer, round(longer.expected), 0, high, 9).cut
+    assert judge(longer, round(longer.tokens.expected), 0, high, 9).cut
     mixed = [high[0], low[1], high[2], low[3], high[4], low[5], high[6], high[7]]
-    assert not judge(longer, round(longer.expected), 0, mixed, 9).cut
+    assert not judge(longer, round(longer.tokens.expected), 0, mixed, 9).cut
 
 
 def test_the_last_message_alone_may_be_all_that_was_not_cached() -> None:
     """Some keep their own answer in the cache, too."""
-    earlier = (CountedPrompt(prompt(*texts(2)), round(prompt(*texts(2)).expected)),)
+    earlier = (CountedPrompt(prompt(*texts(2)), round(prompt(*texts(2)).tokens.expected)),)
     longer, answered = prompt(*texts(4)), prompt(*texts(3))
-    assert judge(longer, round(longer.expected - answered.expected), 0, earlier, 0).is_rest
+    assert judge(longer, round(longer.tokens.expected - answered.tokens.expected), 0, earlier, 0).is_rest
 
 
 def test_what_was_not_in_the_cache_is_no_cut_and_teaches_nothing() -> None:
     size, longer = prompt(*texts(6)), prompt(*texts(7))
-    rest = round(longer.expected - size.expected)
-    earlier = (CountedPrompt(size, round(size.expected)),)
+    rest = round(longer.tokens.expected - size.tokens.expected)
+    earlier = (CountedPrompt(size, round(size.tokens.expected)),)
     verdict = judge(longer, rest, 0, earlier, 0)
     assert (verdict.cut, verdict.read, verdict.is_rest) == (False, None, True)
     assert judge(longer, rest, 0, earlier, 3).cut  # It has always counted everything.
@@ -110,8 +111,7 @@ def test_what_was_not_in_the_cache_is_no_cut_and_teaches_nothing() -> None:
 
 def test_cached_tokens_are_added_where_they_are_not_in_the_count() -> None:
     size = prompt(*texts(6))
-    whole = round(size.expected)
-    assert reported_counts({"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 900}}) == (1200, 900)
+    whole = round(size.tokens.expected)
     assert judge(size, whole - 800, 800, (), 0).read == whole
     assert judge(size, whole, 800, (), 0).read == whole
 
@@ -119,16 +119,11 @@ def test_cached_tokens_are_added_where_they_are_not_in_the_count() -> None:
 def test_tools_that_a_server_does_not_show_to_the_model_are_no_cut() -> None:
     tools = tuple({"type": "function", "function": {"name": f"tool_{n}", "description": WORDS * 5}} for n in range(9))
     size, plain = prompt(*texts(2), tools=tools), prompt(*texts(2))
-    assert not judge(size, round(plain.expected), 0, (), 0).cut
+    assert not judge(size, round(plain.tokens.expected), 0, (), 0).cut
 
 
 def test_equal_messages_are_counted_twice() -> None:
-    assert prompt("a", WORDS, "a", WORDS).expected == pytest.approx(2 * prompt("a", WORDS).expected)
-
-
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1}, {"prompt_tokens": "9"}])
-def test_what_is_no_count_is_none(usage: dict[str, Any] | None) -> None:
-    assert reported_counts(usage) == (None, 0)
+    assert prompt("a", WORDS, "a", WORDS).tokens.expected == pytest.approx(2 * prompt("a", WORDS).tokens.expected)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +181,7 @@ def test_a_cut_is_believed_after_a_second_one_that_agrees() -> None:
 
 def test_what_is_no_longer_than_a_request_that_was_read_whole_is_not_cut() -> None:
     calibration = Calibration()
-    assert read(calibration, round(prompt(*texts(12)).expected), *texts(12)) is None
+    assert read(calibration, round(prompt(*texts(12)).tokens.expected), *texts(12)) is None
     assert [read(calibration, 2050, *texts(11)) for _ in range(3)] == [None, None, None]
     calibration.forget(ENDPOINT)  # It may have been started again.
     assert [read(calibration, 2050, *texts(11)) for _ in range(2)] == [None, 2304]
@@ -240,7 +235,7 @@ def test_a_guessed_limit_is_tried_after_an_hour_and_forgotten_after_a_day(monkey
 def test_what_a_picture_costs_is_no_reason_for_a_cut(price: int) -> None:
     calibration, picture = Calibration(), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
     text = {"type": "text", "text": texts(1)[0]}
-    plain = round(prompt(*texts(1)).expected)
+    plain = round(prompt(*texts(1)).tokens.expected)
     for content, count in (([text, picture], plain + price), ([text], plain), ([text, picture], plain + price)):
         request = ModelRequest(({"role": "user", "content": content},))
         reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": count}))
@@ -251,7 +246,7 @@ def test_what_a_picture_costs_is_no_reason_for_a_cut(price: int) -> None:
 @pytest.mark.parametrize("price", [85, 258, 1500])
 def test_what_a_picture_costs_is_learned(price: int) -> None:
     calibration = Calibration()
-    plain = round(prompt(*texts(1)).expected)
+    plain = round(prompt(*texts(1)).tokens.expected)
     for n in range(2):
         picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,AA{n}"}}
         request = ModelRequest(({"role": "user", "content": [{"type": "text", "text": texts(1)[0]}, picture]},))
