@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.bill import AS_TICKED, Bill, Wishes
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
-from rag_assistant.conversations.model_profile import profile_for
+from rag_assistant.conversations.model_profile import ModelProfile, profile_for
 from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
@@ -27,7 +27,6 @@ from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.notes import NoteStore
 
 MAX_SUMMARY_CHARS = 20_000
-PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
 
 
 class HistoryView(Struct, frozen=True):
@@ -72,7 +71,7 @@ class HistoryView(Struct, frozen=True):
     @property
     def tokens(self) -> dict[str, Any]:
         """The estimated tokens of the next request: each part, the total, and the limit."""
-        tokens = {name: self.fitted.receipt.tokens[part] for name, part in PARTS.items()}
+        tokens = {name: tokens for name, tokens in self.fitted.receipt.tokens.items() if name != "question"}
         return tokens | {"total": sum(tokens.values()), "limit": self.limit}
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,11 +122,9 @@ class HistoryActions(Struct, frozen=True):
             rules = replace(rules, max_history_turns=max_history_turns)
         if strategy is not None:
             rules = replace(rules, strategy=strategy)
-        endpoint = self.models.known_endpoint()
+        endpoint, last_change = self.models.known_endpoint(), self.history.last_change(conversation_id)
         fitted = self._fitted(self.history, conversation, rules, settings, endpoint)
-        return HistoryView(
-            conversation, rules, fitted, endpoint.context_tokens, self.history.last_change(conversation_id)
-        )
+        return HistoryView(conversation, rules, fitted, endpoint.context_tokens, last_change)
 
     def bill(self, conversation_id: int) -> Bill:
         """Return what a summary by ``compact`` may lose. Raises NothingToSummarise."""
@@ -136,9 +133,7 @@ class HistoryActions(Struct, frozen=True):
         keep_from = self._keep_from(conversation, self.history, settings, endpoint)
         compaction = Compaction(self.conversations, self.history, self.models)
         turns = compaction.turns_to_summarise(conversation, keep_from)
-        return compaction.bill(
-            conversation, turns, profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
-        )
+        return compaction.bill(conversation, turns, self._profile(settings, endpoint))
 
     def compact(self, which: int | SentHistory, wishes: Wishes = AS_TICKED) -> tuple[Conversation, str]:
         """Summarise the older half of what the model sees, and everything left out before it; return how.
@@ -146,22 +141,19 @@ class HistoryActions(Struct, frozen=True):
         Of a history that was sent along, nothing is stored. Raises NothingToSummarise, InvalidRequest, HistoryChanged,
         ConversationBusy, LimitReached, or that no model is known; then nothing has changed.
         """
-        viewed: tuple[ViewedHistory, Conversation] = (
-            (which, which.conversation)
-            if isinstance(which, SentHistory)
-            else (self.history, self.conversations.get(which))
-        )
-        history, conversation = viewed
-        settings = self.settings()
-        call = ModelCall()
+        history: ViewedHistory = which if isinstance(which, SentHistory) else self.history
+        conversation = which.conversation if isinstance(which, SentHistory) else self.conversations.get(which)
+        settings, call = self.settings(), ModelCall()
         endpoint = self.models.endpoint(call)
         keep_from = self._keep_from(conversation, history, settings, endpoint)
         if self.models.connected:
             self.models.refuse_beyond_limits()
-        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
         return Compaction(self.conversations, history, self.models).compact(
-            conversation, keep_from, profile, call, lambda _sentence: None, wishes=wishes
+            conversation, keep_from, self._profile(settings, endpoint), call, lambda _sentence: None, wishes=wishes
         )
+
+    def _profile(self, settings: Settings, endpoint: Endpoint) -> ModelProfile:
+        return profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
 
     def _keep_from(
         self, conversation: Conversation, history: ViewedHistory, settings: Settings, endpoint: Endpoint

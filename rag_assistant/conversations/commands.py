@@ -86,7 +86,7 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
     with_summary = " + summary" if tokens["summary"] else ""
     lines = [
-        f"{_count(view.conversation.turns, 'turn')}.",
+        f"{view.conversation.turns} {'turn' if view.conversation.turns == 1 else 'turns'}.",
         f"Next question: {view.sentence}{with_summary}, about {tokens['total']:,} tokens{takes} without the question.",
     ]
     runs = [asdict(run) for run in view.left_out]
@@ -98,10 +98,6 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
     if view.can_undo is not None:
         lines.append(f"/undo will {UNDOES[view.can_undo]}.")
     return "\n".join(lines)
-
-
-def _count(number: int, of: str) -> str:
-    return f"{number} {of}" if number == 1 else f"{number} {of}s"
 
 
 def _clear(actions: HistoryActions, conversation_id: int) -> str:

@@ -23,15 +23,7 @@ def history_figures(
 ) -> dict[str, Any]:
     """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is the model's."""
     receipt = fitted.receipt
-    tokens = receipt.tokens
-    parts = {
-        "system": tokens["system"],
-        "tools": tokens["reserved"],
-        "summary": tokens["summary"],
-        "history": tokens["history"],
-        "passages": passage_tokens,
-        "question": tokens["question"] - passage_tokens,
-    }
+    parts = receipt.tokens | {"passages": passage_tokens, "question": receipt.tokens["question"] - passage_tokens}
     shared = HistoryReceipt.__struct_fields__
     return {name: getattr(receipt, name) for name in HistoryFigures.__struct_fields__ if name in shared} | {
         "notice": fitted.notice,

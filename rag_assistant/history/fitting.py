@@ -175,10 +175,10 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             results_cut=budgeted.results_cut,
             tokens={
                 "system": count_messages(system_block, count),
+                "tools": policy.reserved_tokens,
                 "summary": summary_tokens,
                 "history": count_messages(body[:history_length], count) - summary_tokens,
                 "question": count_messages(body[history_length:], count),
-                "reserved": policy.reserved_tokens,
             },
         ),
     )

@@ -153,14 +153,14 @@ class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     retry_after_seconds: float | None = None
 
 
-class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
+class Tokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Estimated tokens of a request, by part. ``read`` is the endpoint's own count, if there is one."""
 
     system: Number = 0
     tools: Number = 0
     summary: Number = 0
     history: Number = 0
-    passages: Number = 0
+    passages: Number
     question: Number = 0
     total: Number = 0
     limit: int | None = None
@@ -190,17 +190,17 @@ class PastPassage(Struct, frozen=True, forbid_unknown_fields=True):
     turn: int
 
 
-class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the model saw of earlier turns; for imported and old turns, not all is known."""
+class HistoryFigures(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the model saw of earlier turns; for old turns, only what every page shows is known."""
 
     max_history_turns: Number | None = None
     strategy: Strategy = "window"
     turns_total: Number = 0
-    turns_kept: Number = 0
-    turns_dropped: Number = 0
-    messages_dropped: Number = 0
+    turns_kept: Number
+    turns_dropped: Number
+    messages_dropped: Number
     first_kept_turn: Number | None = None
-    reason: str | None = None
+    reason: str | None
     notice: str | None = None
     left_out: dict[str, Number] = field(default_factory=dict)
     summary_sent: bool = False
@@ -210,7 +210,7 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     notes: list[Number] = field(default_factory=list)
     iterations_dropped: Number = 0
     endpoint: EndpointCut | None = None
-    tokens: Tokens = Tokens()
+    tokens: Tokens
 
 
 class Coverage(Struct, frozen=True):

@@ -31,15 +31,16 @@ def read_body(model: type[Body]) -> Body:
 
 
 def form_fields(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the form's fields as JSON for a body; missing fields are left out."""
+    """Return the form's fields as JSON for a body; missing fields are left out. Commas separate the items of a list."""
     names = [name for name in model.model_fields if name in request.form]
     return {name: _as_json(request.form.getlist(name), _kinds(model)[name]) for name in names}
 
 
 def _as_json(values: list[str], kinds: frozenset[str]) -> Any:
     if "array" in kinds:
-        given = [int(value) if "ids" in kinds and spells_number(value) else value for value in values if value]
-        return given or ([] if "null" not in kinds else None)
+        items = [item for value in values for item in value.split(",") if item.strip()]
+        given = [int(item) if "ids" in kinds and spells_number(item) else item for item in items]
+        return given or ([] if "empty" in kinds else None)
     value = values[-1].strip()
     if not value and "text" not in kinds:
         return "default" if "default" in kinds else None
@@ -50,7 +51,7 @@ def _as_json(values: list[str], kinds: frozenset[str]) -> Any:
 
 @cache
 def _kinds(model: type[BaseModel]) -> dict[str, frozenset[str]]:
-    """Return the kinds of JSON that each field accepts: also "text" in general, "default", and "ids" in a list."""
+    """Return what JSON each field accepts: also "text" in general, "default", "ids" in a list, and an "empty" one."""
     kinds = {}
     for name, schema in model.model_json_schema(by_alias=False)["properties"].items():
         parts = schema.get("anyOf", [schema])
@@ -59,6 +60,8 @@ def _kinds(model: type[BaseModel]) -> dict[str, frozenset[str]]:
             named.add("text")
         if any(part.get("items", {}).get("type") == "integer" for part in parts):
             named.add("ids")
+        if any(part["type"] == "array" and "minItems" not in part for part in parts):
+            named.add("empty")
         kinds[name] = frozenset(named)
     return kinds
 

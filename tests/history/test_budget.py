@@ -141,7 +141,7 @@ def test_what_is_reserved_for_tools_and_answer_is_kept_free() -> None:
     assert fitted(messages, tokens(messages) + 20, replace(ALL, reserved_tokens=20)).messages == messages
     tight = fitted(messages, tokens(messages) + 20, replace(ALL, reserved_tokens=21))
     assert tight.receipt.turns_kept < 3
-    assert tight.receipt.tokens["reserved"] == 21
+    assert tight.receipt.tokens["tools"] == 21
 
 
 def test_what_waits_for_a_person_is_neither_shortened_nor_cut_nor_left_out() -> None:

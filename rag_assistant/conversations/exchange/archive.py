@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 
-from rag_assistant.records.answers import Doubt, HistoryFigures, SearchData, Tokens, Usage
+from rag_assistant.records.answers import Doubt, HistoryFigures, SearchData, Usage
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation
 from rag_assistant.records.base import Number
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
@@ -39,20 +39,6 @@ class _Said(Struct):
     images: Annotated[list[str], Meta(max_length=0)] = field(default_factory=list)
 
 
-class _Tokens(Tokens, frozen=True, kw_only=True):
-    passages: Number
-
-
-class _History(HistoryFigures, frozen=True, kw_only=True):
-    """What pages show of every answer with figures."""
-
-    turns_kept: Number
-    turns_dropped: Number
-    messages_dropped: Number
-    reason: str | None
-    tokens: _Tokens
-
-
 class _Source(Struct):
     doubts: list[Doubt] = field(default_factory=list)
 
@@ -60,7 +46,7 @@ class _Source(Struct):
 class _Answer(Struct):
     messages: list[_Said] = field(default_factory=list)
     sources: list[_Source] = field(default_factory=list)
-    history: _History | None = None
+    history: HistoryFigures | None = None
     search: SearchData | None = None
     usage: Usage | None = None
 

@@ -7,12 +7,12 @@ from msgspec import to_builtins
 
 from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.records.validation import spells_number, storable
+from rag_assistant.records.validation import storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
-from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_body
+from rag_assistant.web.request_parsing import checked, content_type_said, form_fields, one_of, page_limit, read_body
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ, services
 from rag_assistant.web.security import MAX_FORM_PARTS
 
@@ -175,17 +175,7 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
         there = "1 file" if len(files) == 1 else f"{len(files)} files"
         nameless = " without a name" if len(named) < len(files) else ""
         raise InvalidRequest(f'The field "file" has {there}{nameless}; it must have {allowed}.')
-    beside: dict[str, Any] = {"tags": tags_in(",".join(request.form.getlist("tags")))}
-    for name in ("replaces", "library_id"):
-        given = filter(None, map(str.strip, request.form.getlist(name)))
-        if numbers := [int(number) if spells_number(number) else number for number in given]:
-            beside[name] = numbers if len(numbers) > 1 else numbers[0]
-    return named, checked(UploadFields, beside)
-
-
-def tags_in(text: str) -> list[str]:
-    """Return comma-separated tags."""
-    return [tag for tag in text.split(",") if tag.strip()]
+    return named, checked(UploadFields, form_fields(UploadFields))
 
 
 def visible_data(document: Document) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The library pages: its documents, their text, and what can be done with them, as plain forms."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
@@ -16,7 +17,7 @@ from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentS
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api import documents as api
-from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
+from rag_assistant.web.api.documents import sought_documents, uploaded_files
 from rag_assistant.web.forms import as_form, to_page
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
@@ -34,7 +35,7 @@ from rag_assistant.web.pages.document_status import (
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAGS, ChangeDocumentBody
-from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, whole_number
+from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, read_body, whole_number
 from rag_assistant.web.routing import DOCUMENTS, READ, services
 
 blueprint = Blueprint("document_pages", __name__)
@@ -42,8 +43,10 @@ blueprint = Blueprint("document_pages", __name__)
 DOCUMENTS_SHOWN = 50
 DEFAULT_SORT: DocumentSort = "-added"
 # Messages for invalid names and tags.
-NAME_HINT = f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes."
-TAGS_HINT = f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas."
+HINTS: dict[str | None, str] = {
+    "name": f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes.",
+    "tags": f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas.",
+}
 # Example questions for a document, made from its beginning.
 MAX_EXAMPLES, CHARS_READ = 3, 8_000
 # Per form: all of them are on disk at once, each up to the size limit.
@@ -120,11 +123,8 @@ for rule, action in (
 @blueprint.post("/documents/<int:document_id>/change", policy=DOCUMENTS)
 def change(document_id: int) -> Response:
     """Rename a document or change its tags; an empty field removes all."""
-    name = _checked_field("name", request.form.get("name"), NAME_HINT).name
-    tags = _tags_typed(request.form["tags"]) if "tags" in request.form else None
-    if library := request.form.get("library_id"):
-        services().documents.move(document_id, ids_of("library_id", [library])[0])
-    services().documents.change(document_id, name=name, tags=tags)
+    with _hints():
+        api.change(document_id)
     return _to_library()
 
 
@@ -179,11 +179,12 @@ def act_on_selected() -> Response:
             if document_id not in gone:
                 services().library.trash(document_id)
         return _to_library(deleted=selected)
-    added = _tags_typed(request.form.get("tags", "")) or []
-    for document_id in selected:
-        current = services().documents.get(document_id).tags
-        both = _checked_field("tags", list(dict.fromkeys([*current, *added])), TAGS_HINT).tags
-        services().documents.change(document_id, tags=both)
+    with _hints():
+        added = read_body(ChangeDocumentBody).tags or []
+        for document_id in selected:
+            current = services().documents.get(document_id).tags
+            both = checked(ChangeDocumentBody, {"tags": list(dict.fromkeys([*current, *added]))}).tags
+            services().documents.change(document_id, tags=both)
     return _to_library()
 
 
@@ -228,16 +229,13 @@ def document_page(document: Document, start: int, end: int, **more: Any) -> str:
     )
 
 
-def _checked_field(name: str, value: Any, hint: str) -> ChangeDocumentBody:
-    """Return a field's value as a body, unchanged if None. Raises InvalidRequest with the hint."""
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Say of an invalid name or tag what the form takes."""
     try:
-        return checked(ChangeDocumentBody, {} if value is None else {name: value})
+        yield
     except InvalidRequest as error:
-        raise InvalidRequest(hint) from error
-
-
-def _tags_typed(text: str) -> list[str] | None:
-    return _checked_field("tags", tags_in(text), TAGS_HINT).tags
+        raise InvalidRequest(HINTS.get(error.param, str(error))) from error
 
 
 def _arguments() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flask import Response, jsonify, url_for
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, collect
@@ -22,14 +23,11 @@ Events = Iterator[Event | None]
 
 
 class Asked(Struct, frozen=True):
-    """A question with the messages sent along, which a ``stored`` one doesn't use."""
+    """A question with the messages sent along, which a stored one doesn't use, and what is known of its answer."""
 
     question: Question
     sent: Sent
-    model: str
-    ignored: list[str]
-    stored: bool
-    manages_context: bool = False
+    about: About
 
 
 def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
@@ -68,7 +66,7 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
 def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
     """Return the events of a started answer, and what is known of it; ``leaving`` ends it."""
     assistant = services().assistant
-    if incoming.stored:
+    if incoming.about.stored:
         turn = assistant.ask(incoming.question)
         events, own_id = assistant.follow(turn.id), str(turn.id)
     else:
@@ -76,15 +74,13 @@ def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
         live = assistant.ask_stateless(incoming.question, incoming.sent.history)
         leaving.callback(live.call.stop)
         events, own_id = assistant.follow_live(live), f"x{uuid.uuid4().hex}"
-    stored, manages_context = incoming.stored, incoming.manages_context
-    facts = about(own_id, incoming.model, incoming.ignored, stored=stored, manages_context=manages_context)
-    return while_let_in(events), facts
+    return while_let_in(events), replace(incoming.about, id=own_id)
 
 
 def about(
-    own_id: str, model: str, ignored: Iterable[str] = (), *, stored: bool, manages_context: bool = False
+    model: str, ignored: Iterable[str] = (), *, own_id: str = "", stored: bool, manages_context: bool = False
 ) -> About:
-    """Return what the views know of an answer besides its events."""
+    """Return what the views know of an answer besides its events; its id may be unknown before it is asked for."""
     root = url_for("document_pages.documents", _external=True)
 
     def link(source: Mapping[str, Any]) -> str:

@@ -62,10 +62,10 @@ def create_response() -> Response:
     wanted["truncation"] = body.truncation or TRUNCATED.get(services().settings.current.on_overflow)
     if body.text is not None and body.text.format is not None:
         wanted["text"] = {"format": body.text.format.as_sent()}
-    incoming = Asked(question, sent, body.model, ignored, stored, bool(body.edits))
+    incoming = Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
     if body.stream:
-        return streamed(incoming, lambda events, about: frames(events, about, wanted))
-    return whole(incoming, lambda data, about: resource(data, about, wanted))
+        return streamed(incoming, lambda events, facts: frames(events, facts, wanted))
+    return whole(incoming, lambda data, facts: resource(data, facts, wanted))
 
 
 def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
@@ -182,7 +182,7 @@ def compact() -> Response:
     summary = SentSummary(after.summary.text if after.summary else "", run["turns"], run["messages"])
     tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
     result = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
-    own = about(f"x{uuid.uuid4().hex}", body.model, stored=False)
+    own = about(body.model, own_id=f"x{uuid.uuid4().hex}", stored=False)
     return jsonify(compaction(own, summary_text(summary), items, (tokens, estimate_tokens(summary.text)), result))
 
 
@@ -214,5 +214,5 @@ def _resource_of(turn: Turn) -> dict[str, Any]:
     project = services().conversations.get(turn.conversation_id).project
     plain = OF_PROJECT + project.name if project else next(iter(MODES))
     model = next((name for name, mode in MODES.items() if mode == options.mode), plain)
-    own = replace(about(str(turn.id), model, stored=True), created=int(turn.created_at.timestamp()))
+    own = replace(about(model, own_id=str(turn.id), stored=True), created=int(turn.created_at.timestamp()))
     return resource(turn_data(turn), own, wanted)

@@ -9,7 +9,7 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
-from rag_assistant.web.v1.answers import Asked, streamed, whole
+from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import DESCRIBED, ChatBody, EmbeddingsBody, OpenAIBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.messages import frames, message
@@ -60,8 +60,8 @@ def chat_completions() -> Response:
     incoming = _asked(body, read_chat(body), body.max_completion_tokens or body.max_tokens, ignored)
     old, include_usage = bool(body.functions), bool(body.stream_options and body.stream_options.include_usage)
     if not body.stream:
-        return whole(incoming, lambda data, about: completion(data, about, old))
-    return streamed(incoming, lambda events, about: chunks(events, about, include_usage, old))
+        return whole(incoming, lambda data, facts: completion(data, facts, old))
+    return streamed(incoming, lambda events, facts: chunks(events, facts, include_usage, old))
 
 
 @blueprint.post(
@@ -125,7 +125,8 @@ def _asked(body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, ignored:
     conversation_id = named if isinstance(named, int) else None
     question = question_of(body, sent, max_answer_tokens, idempotency_key(), conversation_id)
     refuse_stored_calls(question, sent, stored=named is not None)
-    return Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
+    stored = named is not None
+    return Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
 
 
 def _model(name: str) -> dict[str, Any]:
