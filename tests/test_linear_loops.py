@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.writer import with_citation_checks
 from rag_assistant.conversations import bill, prompts, summary_lines
 from rag_assistant.history import HistoryPolicy, analyse_history, fit_history, repair_messages
-from rag_assistant.llm import refusals, tool_calls
+from rag_assistant.llm import failures, tool_calls
 from rag_assistant.llm.prompt_counts import size_of
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import Message, ModelRequest, Passage, PastTurn, Source, Turn
@@ -76,8 +76,8 @@ def read(text: str) -> None:
 
 
 def refuse(text: str) -> None:
-    refusals.context_too_long({"error": {"message": f"maximum context length is {text}"}})
-    refusals.refuses_tools(refusals.reason_in(f"<title>{text}"))
+    failures.context_too_long({"error": {"message": f"maximum context length is {text}"}})
+    failures.refuses_tools(failures.reason_in(f"<title>{text}"))
 
 
 def write(text: str) -> None:

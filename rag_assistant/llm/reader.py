@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
+from rag_assistant.llm.failures import CHECK_ADDRESS, is_web_page, reported_error
 from rag_assistant.llm.prompt_counts import is_count, is_name, reported_usage
-from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector, thoughts_in
 from rag_assistant.records import ModelReply

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from rag_assistant.llm.failures import TITLE, context_too_long
 from rag_assistant.llm.prompt_counts import MAX_HIDDEN_TOKENS, is_count, is_name, plausible_usage
 from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.llm.refusals import TITLE, context_too_long
 from rag_assistant.records import ModelRequest
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))

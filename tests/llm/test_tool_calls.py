@@ -7,8 +7,8 @@ import pytest
 
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.failures import context_too_long, refuses_tools
 from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.llm.refusals import context_too_long, refuses_tools
 from rag_assistant.llm.tool_calls import ToolCallCollector
 from tests.testkit.shared_data import shared_jsonl
 

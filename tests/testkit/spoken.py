@@ -41,7 +41,7 @@ SPEAKING = (
         "history/words",
     ),
     *("llm/calls", "llm/client", "llm/connection_check", "llm/endpoint", "llm/failures", "llm/local_model"),
-    *("llm/models", "llm/reader", "llm/refusals", "llm/sse", "llm/tool_calls"),
+    *("llm/models", "llm/reader", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
@@ -146,8 +146,10 @@ PHRASES = {
     "retrieval/indexes/chroma.py": (
         "The vector index is being built{how_much}. Until it is ready, each search scans all vectors.",
     ),
-    "llm/failures.py": ("The local model", "The model at {address}"),
-    "llm/refusals.py": ("it accepts {n} tokens", "it does not say how many tokens it accepts"),
+    "llm/failures.py": (
+        *("The local model", "The model at {address}"),
+        *("it accepts {n} tokens", "it does not say how many tokens it accepts"),
+    ),
 }
 SENTENCE = re.compile(r"[A-Z“\"{].* .*[.:?!…]", re.DOTALL)
 # Two adjacent placeholders, which can't be told apart, and literal braces.

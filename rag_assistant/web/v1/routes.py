@@ -1,18 +1,39 @@
-"""The routes of OpenAI's protocol: each parses a request, asks, and returns the answer in that shape."""
+"""The routes of OpenAI's protocol, and Anthropic's: each parses a request, asks, and returns the answer in that shape.
+
+Stored responses are turns of conversations; other requests come with the turns before them.
+"""
 
 import base64
+import uuid
+from collections.abc import Iterable
 from typing import Any, Literal
 
-from flask import Response, jsonify, request
+from flask import Blueprint, Response, jsonify, request
+from msgspec.structs import replace
 
+from rag_assistant.conversations.viewed_history import SentSummary, ViewedHistory
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records.errors import InvalidRequest, ModelNotFound
+from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.records import Conversation, Message, ModelRequest, PastTurn, Question, Turn
+from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound, TurnNotFound
+from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
+from rag_assistant.web.v1 import schemas
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
-from rag_assistant.web.v1.bodies import DESCRIBED, ChatBody, EmbeddingsBody, OpenAIBody, read_openai
+from rag_assistant.web.v1.bodies import (
+    DESCRIBED,
+    ChatBody,
+    CompactBody,
+    EmbeddingsBody,
+    OpenAIBody,
+    ResponseBody,
+    as_sent,
+    read_openai,
+)
 from rag_assistant.web.v1.chat import chunks, completion
-from rag_assistant.web.v1.messages import frames, message
+from rag_assistant.web.v1.messages import frames as message_frames
+from rag_assistant.web.v1.messages import message
 from rag_assistant.web.v1.messages_body import MessagesBody, read_messages
 from rag_assistant.web.v1.reading import (
     MODES,
@@ -24,21 +45,32 @@ from rag_assistant.web.v1.reading import (
     projects_by_model,
     question_of,
     read_chat,
+    read_input,
     refuse_stored_calls,
+    stored_turn,
+    summary_text,
 )
-from rag_assistant.web.v1.response_routes import blueprint, tokens_sent
-from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, MessageAnswer, MessageEvent, Model
+from rag_assistant.web.v1.responses import compaction, items_of, resource
+from rag_assistant.web.v1.responses import frames as response_frames
 
+blueprint = Blueprint("openai", __name__, url_prefix="/v1")
+STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
+# Fields of a request that its response repeats as they are.
+REPEATED = (
+    *("instructions", "previous_response_id", "max_output_tokens", "temperature", "metadata"),
+    *("tools", "tool_choice", "parallel_tool_calls"),
+)
+TRUNCATED: dict[str | None, str] = {"ask": "disabled"}
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 
 
-@blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[Model]})
+@blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[schemas.Model]})
 def models() -> Response:
     """List the ways of answering and the projects, each as a model."""
     return jsonify(object="list", data=[_model(name) for name in (*MODES, *sorted(projects_by_model()))])
 
 
-@blueprint.get("/models/<path:name>", policy=READ, answer=Model)
+@blueprint.get("/models/<path:name>", policy=READ, answer=schemas.Model)
 def model(name: str) -> Response:
     """Return one model."""
     mode_of(name)
@@ -48,10 +80,10 @@ def model(name: str) -> Response:
 @blueprint.post(
     "/chat/completions",
     policy=ASK,
-    answer=ChatCompletion,
+    answer=schemas.ChatCompletion,
     body=ChatBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
-    events={"": ChatChunk},
+    events={"": schemas.ChatChunk},
 )
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
@@ -67,18 +99,18 @@ def chat_completions() -> Response:
 @blueprint.post(
     "/messages",
     policy=ASK,
-    answer=MessageAnswer,
+    answer=schemas.MessageAnswer,
     body=MessagesBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
     params=("beta",),
-    events={"*": MessageEvent},
+    events={"*": schemas.MessageEvent},
 )
 def messages() -> Response:
     """Answer the last message in Anthropic's protocol; the window applies as to a chat."""
     take_pictures()
     body, ignored = read_openai(MessagesBody)
     incoming = _asked(body, read_messages(body), body.max_tokens, ignored)
-    return streamed(incoming, frames) if body.stream else whole(incoming, message)
+    return streamed(incoming, message_frames) if body.stream else whole(incoming, message)
 
 
 @blueprint.post("/messages/count_tokens", policy=ASK, params=("beta",), answer={"input_tokens": int}, body=MessagesBody)
@@ -133,3 +165,178 @@ def _model(name: str) -> dict[str, Any]:
     described = DESCRIBED.get(name, DESCRIBED[OF_PROJECT])
     own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
     return own | {"context_length": services().models.listed_endpoint().context_tokens}
+
+
+@blueprint.post(
+    "/responses",
+    policy=ASK,
+    answer=schemas.ResponseAnswer,
+    body=ResponseBody,
+    headers=("X-Conversation-Id", "Idempotency-Key"),
+    events={"response.*": schemas.ResponseEvent},
+)
+def create_response() -> Response:
+    """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
+    take_pictures()
+    body, ignored = read_openai(ResponseBody)
+    sent = read_input(body.input, [body.instructions])
+    ignored += [*sent.ignored, *ignored_fields(body)]
+    question, stored = _question_of(body, sent)
+    wanted = {name: as_sent(getattr(body, name)) for name in REPEATED}
+    wanted["truncation"] = body.truncation or TRUNCATED.get(services().settings.current.on_overflow)
+    if body.text is not None and body.text.format is not None:
+        wanted["text"] = {"format": body.text.format.as_sent()}
+    incoming = Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
+    if body.stream:
+        return streamed(incoming, lambda events, facts: response_frames(events, facts, wanted))
+    return whole(incoming, lambda data, facts: resource(data, facts, wanted))
+
+
+def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
+    """Return the question in a request, and whether it is stored: unless other turns came along, it is."""
+    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
+    behind = sent.behind if body.previous_response_id is None else stored_turn(body.previous_response_id)
+    continues = "previous_response_id" if behind is not None else "a conversation id" if named is not None else None
+    if continues is not None and body.store is False:
+        raise InvalidRequest(STORED_ALONE.format(continues), param="store")
+    if behind is not None and named is not None:
+        raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
+    conversation_id = named if isinstance(named, int) else None
+    question = question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
+    refuse_stored_calls(question, sent, stored=continues is not None)
+    if behind is not None:
+        turn = _turn_of(f"resp_{behind}")
+        question = replace(question, conversation_id=turn.conversation_id)
+        last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
+        # After another turn than the last, it is asked in a branch.
+        return question if last.number == turn.number else replace(question, edits_turn=last.id), True
+    uses_tools = sent.history.iterations or "tools" in (question.options.fields or {})
+    alone = sent.history.conversation.turns == 0 and not uses_tools
+    return question, named is not None or (alone and body.store is not False)
+
+
+@blueprint.post(
+    "/responses/input_tokens",
+    policy=ASK,
+    answer={"object": Literal["response.input_tokens"], "input_tokens": int},
+    body=ResponseBody,
+)
+def input_tokens() -> Response:
+    """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
+    body, _ = read_openai(ResponseBody)
+    before = None
+    if body.previous_response_id is not None:
+        before = services().conversations.get(_turn_of(body.previous_response_id).conversation_id)
+    count = tokens_sent(body, read_input(body.input, [body.instructions]), before)
+    return jsonify(object="response.input_tokens", input_tokens=count)
+
+
+def tokens_sent(body: OpenAIBody, sent: Sent, stored: Conversation | None = None) -> int:
+    """Estimate the tokens of all turns that a request brings or continues, with its instructions and tools."""
+    models, running = services().models, [{"role": "user", "content": sent.history.question}]
+    history: ViewedHistory = services().history if stored else sent.history
+    conversation = stored or sent.history.conversation
+    past = _messages(history.past(conversation, conversation.turns + 1, None))
+    system = [{"role": "system", "content": sent.instructions}] if sent.instructions else []
+    whole = ModelRequest((*system, *past, *running, *sent.history.iterations), fields=body.endpoint_fields())
+    return round(estimated_tokens(whole) * models.calibration.ratio(models.known_endpoint()))
+
+
+@blueprint.get(
+    "/responses/<response_id>",
+    policy=READ,
+    params=("include", "include_obfuscation", "stream", "starting_after"),
+    answer=schemas.ResponseAnswer,
+)
+def response(response_id: str) -> Response:
+    """Return a stored response as it is now."""
+    return jsonify(_resource_of(_turn_of(response_id)))
+
+
+@blueprint.get(
+    "/responses/<response_id>/input_items",
+    policy=READ,
+    params=("include", "limit", "order", "after"),
+    answer={"object": Literal["list"], "data": list[dict[str, Any]], "first_id": str, "last_id": str, "has_more": bool},
+)
+def input_items(response_id: str) -> Response:
+    """Return the question that a stored response answers."""
+    turn = _turn_of(response_id)
+    content = [{"type": "input_text", "text": turn.question}]
+    item = {"type": "message", "id": f"msg_in_{turn.id}", "status": "completed", "role": "user", "content": content}
+    return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
+
+
+@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=schemas.ResponseAnswer)
+def cancel_response(response_id: str) -> Response:
+    """Stop a running answer; the text so far is kept."""
+    return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
+
+
+@blueprint.delete(
+    "/responses/<response_id>", policy=ASK, answer={"id": str, "object": Literal["response"], "deleted": bool}
+)
+def delete_response(response_id: str) -> Response:
+    """Erase a stored response permanently, with its question."""
+    turn = _turn_of(response_id)
+    services().eraser.erase(turn.id)
+    return jsonify(id=response_id, object="response", deleted=True)
+
+
+@blueprint.post("/responses/compact", policy=ASK, answer=schemas.CompactedHistory, body=CompactBody)
+def compact() -> Response:
+    """Summarise the older half of a history, whether it is stored or came along."""
+    body, ignored = read_openai(CompactBody)
+    mode_of(body.model)
+    if (body.input is None) == (body.previous_response_id is None):
+        raise InvalidRequest("Send either input or previous_response_id: the history to be summarised.", param="input")
+    if body.input is None:
+        turn = _turn_of(body.previous_response_id or "")
+        history: ViewedHistory = services().history
+        running, before = [], services().conversations.get(turn.conversation_id)
+        after, note = services().history_actions.compact(before.id)
+    else:
+        sent = read_input(body.input, [body.instructions]).history
+        history, before = sent, sent.conversation
+        running = [{"role": "user", "content": sent.question}, *sent.iterations] if sent.question else []
+        after, note = services().history_actions.compact(sent)
+    summarised = history.between(before, before.view_start, after.view_start - 1)
+    items = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
+    run = next(run for run in after.standing_runs if run["reason"] == "summarised")
+    summary = SentSummary(after.summary.text if after.summary else "", run["turns"], run["messages"])
+    tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
+    result = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
+    own = about(body.model, own_id=f"x{uuid.uuid4().hex}", stored=False)
+    return jsonify(compaction(own, summary_text(summary), items, (tokens, estimate_tokens(summary.text)), result))
+
+
+def _messages(turns: Iterable[PastTurn]) -> list[Message]:
+    return [message for turn in turns for message in turn.messages]
+
+
+def _turn_of(response_id: str) -> Turn:
+    """Return the turn of a stored response. Raises ResponseNotFound, also if it was erased."""
+    try:
+        turn = services().turns.get(stored_turn(response_id))
+    except TurnNotFound as error:
+        raise ResponseNotFound(response_id) from error
+    if turn.status == "erased":
+        raise ResponseNotFound(response_id)
+    return turn
+
+
+def _resource_of(turn: Turn) -> dict[str, Any]:
+    options = turn.options
+    before = services().turns.page(turn.conversation_id, 1, turn.number)
+    wanted = {
+        "instructions": options.instructions,
+        "previous_response_id": f"resp_{before[0].id}" if before else None,
+        "truncation": TRUNCATED.get(turn.on_overflow),
+        "max_output_tokens": options.max_answer_tokens,
+        "temperature": options.temperature,
+    }
+    project = services().conversations.get(turn.conversation_id).project
+    plain = OF_PROJECT + project.name if project else next(iter(MODES))
+    model = next((name for name, mode in MODES.items() if mode == options.mode), plain)
+    own = replace(about(model, own_id=str(turn.id), stored=True), created=int(turn.created_at.timestamp()))
+    return resource(turn_data(turn), own, wanted)
