@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from rag_assistant.history.turns import tool_calls_of
-from rag_assistant.history.window import KeptIterations, keep_last_iterations
+from rag_assistant.history.window import keep_last_iterations
 from rag_assistant.records import THOUGHTS, Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 
@@ -77,8 +77,6 @@ class Budgeted(Struct, frozen=True):
     current: Sequence[Message]
     summary: Sequence[Message]
     results_shortened: int = 0
-    iterations_dropped: int = 0
-    iteration_messages_dropped: int = 0
     results_cut: int = 0
 
 
@@ -117,7 +115,7 @@ def fit_budget(
         return Budgeted(tuple(whole), current, summary)
     request = _Request([*whole], costs, current, excess, 0 if trimmed else fixed.notice, count_tokens, pending)
     request.keep_newest_turns(past)
-    fewer = request.drop_iterations()
+    request.drop_iterations()
     results_cut = request.cut_results()
     for index, turn in enumerate(past):
         if request.excess > 0 and turn.held and not turn.waits:
@@ -134,15 +132,7 @@ def fit_budget(
         for turn, left in zip(whole, request.past, strict=True)
         for before, after in zip(turn, left or turn, strict=True)
     )
-    return Budgeted(
-        tuple(request.past),
-        request.current,
-        summary,
-        results_shortened,
-        fewer.iterations_dropped,
-        fewer.messages_dropped,
-        results_cut,
-    )
+    return Budgeted(tuple(request.past), request.current, summary, results_shortened, results_cut)
 
 
 class _Request(Struct):
@@ -180,21 +170,19 @@ class _Request(Struct):
             self.past[index] = turns[index].messages
             self.excess += saved
 
-    def drop_iterations(self) -> KeptIterations:
+    def drop_iterations(self) -> None:
         """Leave out as many of the older iterations of the running turn as necessary; the last one stays."""
-        whole = keep_last_iterations(self.current, None, self.pending)
-        if self.excess <= 0 or whole.iterations_kept < 2:
-            return whole
+        iterations = keep_last_iterations(self.current, None, self.pending).iterations_kept
+        if self.excess <= 0 or iterations < 2:
+            return
 
         def cost(limit: int) -> int:
             return count_messages(keep_last_iterations(self.current, limit, self.pending).messages, self.count_tokens)
 
-        before = cost(whole.iterations_kept)
-        limit = max(1, bisect_right(range(1, whole.iterations_kept), before - self.excess, key=cost))
-        fewer = keep_last_iterations(self.current, limit, self.pending)
+        before = cost(iterations)
+        limit = max(1, bisect_right(range(1, iterations), before - self.excess, key=cost))
         self.excess -= before - cost(limit)
-        self.current = fewer.messages
-        return fewer
+        self.current = keep_last_iterations(self.current, limit, self.pending).messages
 
     def cut_results(self) -> int:
         """Cut the longest tool results of the running turn, and return how many; not beside a pending call."""

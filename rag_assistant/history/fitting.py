@@ -147,6 +147,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     # Some providers reject a leading answer.
     body = body[next((index for index, message in enumerate(body) if message["role"] == "user"), 0) :]
     history_length = max(0, len(body) - len(budgeted.current))
+    iterations_left = keep_last_iterations(budgeted.current, None, policy.pending).iterations_kept
     summary_tokens = count_messages(budgeted.summary, count)
     return FittedHistory(
         messages=[
@@ -168,9 +169,9 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             kept_turns=tuple(turn.number for turn in kept_turns),
             explanation=explanation,
             summary_sent=bool(budgeted.summary),
-            iterations_kept=iterations.iterations_kept - budgeted.iterations_dropped,
-            iterations_dropped=iterations.iterations_dropped + budgeted.iterations_dropped,
-            iteration_messages_dropped=iterations.messages_dropped + budgeted.iteration_messages_dropped,
+            iterations_kept=iterations_left,
+            iterations_dropped=iterations.iterations_kept + iterations.iterations_dropped - iterations_left,
+            iteration_messages_dropped=len(split.current) - len(budgeted.current),
             results_shortened=budgeted.results_shortened,
             results_cut=budgeted.results_cut,
             tokens={

@@ -55,7 +55,6 @@ class KeptIterations(Struct, frozen=True):
     messages: tuple[Message, ...]
     iterations_kept: int
     iterations_dropped: int
-    messages_dropped: int
 
 
 def keep_last_iterations(
@@ -75,12 +74,7 @@ def keep_last_iterations(
     closed = [index for index, piece in enumerate(pieces) if _is_closed_iteration(piece, pending)]
     dropped = set(closed if limit == 0 else closed[:-limit] if limit is not None else ())
     remaining = tuple(joined(piece for index, piece in enumerate(pieces) if index not in dropped))
-    return KeptIterations(
-        messages=remaining,
-        iterations_kept=len(closed) - len(dropped),
-        iterations_dropped=len(dropped),
-        messages_dropped=len(current) - len(remaining),
-    )
+    return KeptIterations(remaining, len(closed) - len(dropped), len(dropped))
 
 
 def _pieces(current: Sequence[Message]) -> list[list[Message]]:

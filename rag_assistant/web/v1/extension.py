@@ -64,7 +64,7 @@ def with_packed_thoughts(message: Message, packed: str) -> Message | None:
         thoughts, calls = msgspec.json.decode(
             base64.b64decode(packed), type=tuple[dict[str, Any], list[dict[str, Any]]]
         )
-    except (ValueError, msgspec.MsgspecError):
+    except (ValueError, RecursionError):
         return None
     if len(calls) != len(message.get("tool_calls") or ()):
         return None

@@ -1,14 +1,14 @@
 """From a request in OpenAI's protocol to a question, and the turns before it, sent along or stored."""
 
 import base64
-import binascii
-import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
@@ -226,18 +226,15 @@ def stored_turn(name: str) -> int:
 
 def summary_text(summary: SentSummary) -> str:
     """Return a summary as an opaque text that clients send back."""
-    return base64.urlsafe_b64encode(json.dumps(asdict(summary)).encode()).decode()
+    return base64.urlsafe_b64encode(msgspec.json.encode(summary)).decode()
 
 
 def summary_from(text: str, where: str) -> SentSummary:
     """Return the summary in a text of ``summary_text``. Raises InvalidRequest."""
-    try:
-        values = json.loads(base64.urlsafe_b64decode(text.encode()))
-        summary = SentSummary(str(values["text"]), int(values["turns"]), int(values["messages"]))
+    with suppress(ValueError, RecursionError):
+        summary = msgspec.json.decode(base64.urlsafe_b64decode(text.encode()), type=SentSummary)
         if 1 <= summary.turns <= MAX_INT32 // 2 and 0 <= summary.messages <= MAX_INT32:
             return summary
-    except (binascii.Error, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        pass
     raise InvalidRequest(f"{where}.encrypted_content was not made by this server.", param=where)
 
 

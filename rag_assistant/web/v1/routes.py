@@ -19,37 +19,12 @@ from rag_assistant.records.errors import InvalidRequest, ModelNotFound, Response
 from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
-from rag_assistant.web.v1 import schemas
+from rag_assistant.web.v1 import bodies, reading, schemas
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
-from rag_assistant.web.v1.bodies import (
-    DESCRIBED,
-    ChatBody,
-    CompactBody,
-    EmbeddingsBody,
-    OpenAIBody,
-    ResponseBody,
-    as_sent,
-    read_openai,
-)
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.messages import frames as message_frames
 from rag_assistant.web.v1.messages import message
 from rag_assistant.web.v1.messages_body import MessagesBody, read_messages
-from rag_assistant.web.v1.reading import (
-    MODES,
-    OF_PROJECT,
-    Sent,
-    conversation_named,
-    ignored_fields,
-    mode_of,
-    projects_by_model,
-    question_of,
-    read_chat,
-    read_input,
-    refuse_stored_calls,
-    stored_turn,
-    summary_text,
-)
 from rag_assistant.web.v1.responses import compaction, items_of, resource
 from rag_assistant.web.v1.responses import frames as response_frames
 
@@ -67,13 +42,15 @@ EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 @blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[schemas.Model]})
 def models() -> Response:
     """List the ways of answering and the projects, each as a model."""
-    return jsonify(object="list", data=[_model(name) for name in (*MODES, *sorted(projects_by_model()))])
+    return jsonify(
+        object="list", data=[_model(name) for name in (*reading.MODES, *sorted(reading.projects_by_model()))]
+    )
 
 
 @blueprint.get("/models/<path:name>", policy=READ, answer=schemas.Model)
 def model(name: str) -> Response:
     """Return one model."""
-    mode_of(name)
+    reading.mode_of(name)
     return jsonify(_model(name))
 
 
@@ -81,15 +58,15 @@ def model(name: str) -> Response:
     "/chat/completions",
     policy=ASK,
     answer=schemas.ChatCompletion,
-    body=ChatBody,
+    body=bodies.ChatBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"": schemas.ChatChunk},
 )
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
     take_pictures()
-    body, ignored = read_openai(ChatBody)
-    incoming = _asked(body, read_chat(body), body.max_completion_tokens or body.max_tokens, ignored)
+    body, ignored = bodies.read_openai(bodies.ChatBody)
+    incoming = _asked(body, reading.read_chat(body), body.max_completion_tokens or body.max_tokens, ignored)
     old, include_usage = bool(body.functions), bool(body.stream_options and body.stream_options.include_usage)
     if not body.stream:
         return whole(incoming, lambda data, facts: completion(data, facts, old))
@@ -108,7 +85,7 @@ def chat_completions() -> Response:
 def messages() -> Response:
     """Answer the last message in Anthropic's protocol; the window applies as to a chat."""
     take_pictures()
-    body, ignored = read_openai(MessagesBody)
+    body, ignored = bodies.read_openai(MessagesBody)
     incoming = _asked(body, read_messages(body), body.max_tokens, ignored)
     return streamed(incoming, message_frames) if body.stream else whole(incoming, message)
 
@@ -116,7 +93,7 @@ def messages() -> Response:
 @blueprint.post("/messages/count_tokens", policy=ASK, params=("beta",), answer={"input_tokens": int}, body=MessagesBody)
 def count_tokens() -> Response:
     """Count the tokens of messages with what goes along; what a window would leave out is counted, too."""
-    body, _ = read_openai(MessagesBody)
+    body, _ = bodies.read_openai(MessagesBody)
     return jsonify(input_tokens=tokens_sent(body, read_messages(body)))
 
 
@@ -124,11 +101,11 @@ def count_tokens() -> Response:
     "/embeddings",
     policy=ASK,
     answer={"object": Literal["list"], "data": list[dict[str, Any]], "model": str, "usage": dict[str, int]},
-    body=EmbeddingsBody,
+    body=bodies.EmbeddingsBody,
 )
 def embeddings() -> Response:
     """Embed texts with the embedding model that searches the documents."""
-    body, _ = read_openai(EmbeddingsBody)
+    body, _ = bodies.read_openai(bodies.EmbeddingsBody)
     embedder = services().embedders.configured()
     if body.model not in (EMBEDDINGS_MODEL, embedder.name):
         raise ModelNotFound(body.model, f"{EMBEDDINGS_MODEL}, {embedder.name}")
@@ -150,19 +127,19 @@ def embeddings() -> Response:
     return jsonify(object="list", data=data, model=body.model, usage={"prompt_tokens": tokens, "total_tokens": tokens})
 
 
-def _asked(body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, ignored: list[str]) -> Asked:
+def _asked(body: bodies.OpenAIBody, sent: reading.Sent, max_answer_tokens: int | None, ignored: list[str]) -> Asked:
     """Return what the messages of a request ask."""
-    ignored += [*sent.ignored, *ignored_fields(body)]
-    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
+    ignored += [*sent.ignored, *reading.ignored_fields(body)]
+    named = reading.conversation_named(request.headers.get("X-Conversation-Id"), body)
     conversation_id = named if isinstance(named, int) else None
-    question = question_of(body, sent, max_answer_tokens, idempotency_key(), conversation_id)
-    refuse_stored_calls(question, sent, stored=named is not None)
+    question = reading.question_of(body, sent, max_answer_tokens, idempotency_key(), conversation_id)
+    reading.refuse_stored_calls(question, sent, stored=named is not None)
     stored = named is not None
     return Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
 
 
 def _model(name: str) -> dict[str, Any]:
-    described = DESCRIBED.get(name, DESCRIBED[OF_PROJECT])
+    described = bodies.DESCRIBED.get(name, bodies.DESCRIBED[reading.OF_PROJECT])
     own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
     return own | {"context_length": services().models.listed_endpoint().context_tokens}
 
@@ -171,18 +148,18 @@ def _model(name: str) -> dict[str, Any]:
     "/responses",
     policy=ASK,
     answer=schemas.ResponseAnswer,
-    body=ResponseBody,
+    body=bodies.ResponseBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"response.*": schemas.ResponseEvent},
 )
 def create_response() -> Response:
     """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
     take_pictures()
-    body, ignored = read_openai(ResponseBody)
-    sent = read_input(body.input, [body.instructions])
-    ignored += [*sent.ignored, *ignored_fields(body)]
+    body, ignored = bodies.read_openai(bodies.ResponseBody)
+    sent = reading.read_input(body.input, [body.instructions])
+    ignored += [*sent.ignored, *reading.ignored_fields(body)]
     question, stored = _question_of(body, sent)
-    wanted = {name: as_sent(getattr(body, name)) for name in REPEATED}
+    wanted = {name: bodies.as_sent(getattr(body, name)) for name in REPEATED}
     wanted["truncation"] = body.truncation or TRUNCATED.get(services().settings.current.on_overflow)
     if body.text is not None and body.text.format is not None:
         wanted["text"] = {"format": body.text.format.as_sent()}
@@ -192,18 +169,18 @@ def create_response() -> Response:
     return whole(incoming, lambda data, facts: resource(data, facts, wanted))
 
 
-def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
+def _question_of(body: bodies.ResponseBody, sent: reading.Sent) -> tuple[Question, bool]:
     """Return the question in a request, and whether it is stored: unless other turns came along, it is."""
-    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
-    behind = sent.behind if body.previous_response_id is None else stored_turn(body.previous_response_id)
+    named = reading.conversation_named(request.headers.get("X-Conversation-Id"), body)
+    behind = sent.behind if body.previous_response_id is None else reading.stored_turn(body.previous_response_id)
     continues = "previous_response_id" if behind is not None else "a conversation id" if named is not None else None
     if continues is not None and body.store is False:
         raise InvalidRequest(STORED_ALONE.format(continues), param="store")
     if behind is not None and named is not None:
         raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
     conversation_id = named if isinstance(named, int) else None
-    question = question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
-    refuse_stored_calls(question, sent, stored=continues is not None)
+    question = reading.question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
+    reading.refuse_stored_calls(question, sent, stored=continues is not None)
     if behind is not None:
         turn = _turn_of(f"resp_{behind}")
         question = replace(question, conversation_id=turn.conversation_id)
@@ -219,19 +196,19 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
     "/responses/input_tokens",
     policy=ASK,
     answer={"object": Literal["response.input_tokens"], "input_tokens": int},
-    body=ResponseBody,
+    body=bodies.ResponseBody,
 )
 def input_tokens() -> Response:
     """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
-    body, _ = read_openai(ResponseBody)
+    body, _ = bodies.read_openai(bodies.ResponseBody)
     before = None
     if body.previous_response_id is not None:
         before = services().conversations.get(_turn_of(body.previous_response_id).conversation_id)
-    count = tokens_sent(body, read_input(body.input, [body.instructions]), before)
+    count = tokens_sent(body, reading.read_input(body.input, [body.instructions]), before)
     return jsonify(object="response.input_tokens", input_tokens=count)
 
 
-def tokens_sent(body: OpenAIBody, sent: Sent, stored: Conversation | None = None) -> int:
+def tokens_sent(body: bodies.OpenAIBody, sent: reading.Sent, stored: Conversation | None = None) -> int:
     """Estimate the tokens of all turns that a request brings or continues, with its instructions and tools."""
     models, running = services().models, [{"role": "user", "content": sent.history.question}]
     history: ViewedHistory = services().history if stored else sent.history
@@ -283,11 +260,11 @@ def delete_response(response_id: str) -> Response:
     return jsonify(id=response_id, object="response", deleted=True)
 
 
-@blueprint.post("/responses/compact", policy=ASK, answer=schemas.CompactedHistory, body=CompactBody)
+@blueprint.post("/responses/compact", policy=ASK, answer=schemas.CompactedHistory, body=bodies.CompactBody)
 def compact() -> Response:
     """Summarise the older half of a history, whether it is stored or came along."""
-    body, ignored = read_openai(CompactBody)
-    mode_of(body.model)
+    body, ignored = bodies.read_openai(bodies.CompactBody)
+    reading.mode_of(body.model)
     if (body.input is None) == (body.previous_response_id is None):
         raise InvalidRequest("Send either input or previous_response_id: the history to be summarised.", param="input")
     if body.input is None:
@@ -296,7 +273,7 @@ def compact() -> Response:
         running, before = [], services().conversations.get(turn.conversation_id)
         after, note = services().history_actions.compact(before.id)
     else:
-        sent = read_input(body.input, [body.instructions]).history
+        sent = reading.read_input(body.input, [body.instructions]).history
         history, before = sent, sent.conversation
         running = [{"role": "user", "content": sent.question}, *sent.iterations] if sent.question else []
         after, note = services().history_actions.compact(sent)
@@ -307,7 +284,9 @@ def compact() -> Response:
     tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
     result = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
     own = about(body.model, own_id=f"x{uuid.uuid4().hex}", stored=False)
-    return jsonify(compaction(own, summary_text(summary), items, (tokens, estimate_tokens(summary.text)), result))
+    return jsonify(
+        compaction(own, reading.summary_text(summary), items, (tokens, estimate_tokens(summary.text)), result)
+    )
 
 
 def _messages(turns: Iterable[PastTurn]) -> list[Message]:
@@ -317,7 +296,7 @@ def _messages(turns: Iterable[PastTurn]) -> list[Message]:
 def _turn_of(response_id: str) -> Turn:
     """Return the turn of a stored response. Raises ResponseNotFound, also if it was erased."""
     try:
-        turn = services().turns.get(stored_turn(response_id))
+        turn = services().turns.get(reading.stored_turn(response_id))
     except TurnNotFound as error:
         raise ResponseNotFound(response_id) from error
     if turn.status == "erased":
@@ -336,7 +315,7 @@ def _resource_of(turn: Turn) -> dict[str, Any]:
         "temperature": options.temperature,
     }
     project = services().conversations.get(turn.conversation_id).project
-    plain = OF_PROJECT + project.name if project else next(iter(MODES))
-    model = next((name for name, mode in MODES.items() if mode == options.mode), plain)
+    plain = reading.OF_PROJECT + project.name if project else next(iter(reading.MODES))
+    model = next((name for name, mode in reading.MODES.items() if mode == options.mode), plain)
     own = replace(about(model, own_id=str(turn.id), stored=True), created=int(turn.created_at.timestamp()))
     return resource(turn_data(turn), own, wanted)
