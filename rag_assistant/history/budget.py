@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from rag_assistant.history.receipt import LeftOutReason
 from rag_assistant.history.turns import tool_calls_of
 from rag_assistant.history.window import keep_last_iterations
 from rag_assistant.records import THOUGHTS, Message, text_in
@@ -62,12 +63,17 @@ def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> in
     return sum(count_message(message, count_tokens) for message in messages)
 
 
-class BudgetTurn(Struct, frozen=True):
-    """A past turn before the budget; ``held`` turns are pinned, one that ``waits`` awaits confirmation."""
+class WeighedTurn(Struct, frozen=True):
+    """A past turn while it is decided what is sent; one that ``waits`` awaits confirmation.
 
+    ``reason`` is why it is left out, ``None`` while it is kept.
+    """
+
+    number: int
     messages: Sequence[Message]
-    held: bool = False
-    waits: bool = False
+    pinned: bool
+    waits: bool
+    reason: LeftOutReason | None = None
 
 
 class Budgeted(Struct, frozen=True):
@@ -89,7 +95,7 @@ class Fixed(Struct, frozen=True):
 
 
 def fit_budget(
-    past: Sequence[BudgetTurn],
+    past: Sequence[WeighedTurn],
     current: Sequence[Message],
     summary: Sequence[Message],
     fixed: Fixed,
@@ -118,7 +124,7 @@ def fit_budget(
     request.drop_iterations()
     results_cut = request.cut_results()
     for index, turn in enumerate(past):
-        if request.excess > 0 and turn.held and not turn.waits:
+        if request.excess > 0 and turn.pinned and not turn.waits:
             request.drop_turn(index)
     if request.excess > 0 and summary:
         # The model has to be told that nothing replaces those turns now.
@@ -154,14 +160,14 @@ class _Request(Struct):
         self.excess += self.notice - self.costs[index]
         self.past[index], self.notice = None, 0
 
-    def keep_newest_turns(self, turns: Sequence[BudgetTurn]) -> None:
+    def keep_newest_turns(self, turns: Sequence[WeighedTurn]) -> None:
         """Keep the newest turns that fit with short results; then restore full results, newest first."""
         short = [turn.messages if turn.waits else _with_short_results(turn.messages) for turn in turns]
         before, self.costs = self.costs, [count_messages(turn, self.count_tokens) for turn in short]
         self.past = [*short]
         self.excess -= sum(before) - sum(self.costs)
         for index, turn in enumerate(turns):
-            if self.excess > 0 and not (turn.held or turn.waits):
+            if self.excess > 0 and not (turn.pinned or turn.waits):
                 self.drop_turn(index)
         for index in (n for n in reversed(range(len(turns))) if self.past[n] is not None):
             saved = before[index] - self.costs[index]

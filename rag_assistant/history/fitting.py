@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from rag_assistant.history.budget import (
     Budgeted,
-    BudgetTurn,
     CountTokens,
     Fixed,
+    WeighedTurn,
     count_message,
     count_messages,
     estimate_tokens,
@@ -89,16 +89,6 @@ class FittedHistory(Struct, frozen=True):
     history_trimmed: bool
     notice: str | None
     receipt: HistoryReceipt
-
-
-class _Past(Struct, frozen=True):
-    """A past turn in ``fit_history``; ``reason`` is why it is left out, ``None`` while it is kept."""
-
-    number: int
-    messages: Sequence[Message]
-    pinned: bool
-    waits: bool
-    reason: LeftOutReason | None = None
 
 
 def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHistory:
@@ -185,7 +175,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     )
 
 
-def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list[_Past]:
+def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list[WeighedTurn]:
     unseen = [run.last_turn for run in policy.unread]
     if policy.summary is not None:
         unseen.append(policy.summary.last_turn)
@@ -197,11 +187,11 @@ def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list
     for number, turn in zip(numbers, turns, strict=False):
         waits = bool(pending) and holds_call(turn, pending)
         reason: LeftOutReason | None = "excluded" if number in excluded and not waits else None
-        past.append(_Past(number, turn, number in pinned, waits, reason))
+        past.append(WeighedTurn(number, turn, number in pinned, waits, reason))
     return past
 
 
-def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
+def _without_exchanges(past: list[WeighedTurn], done: Collection[str]) -> list[WeighedTurn]:
     """Return the turns without finished confirmations; the answer to one is in the next turn by number."""
     rest = list(past)
     for index, turn in enumerate(past):
@@ -217,13 +207,13 @@ def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
     return rest
 
 
-def _purged(turn: _Past, rest: Sequence[Message] | None) -> _Past:
+def _purged(turn: WeighedTurn, rest: Sequence[Message] | None) -> WeighedTurn:
     if rest is None:
         return replace(turn, reason="purged")
     return turn if turn.reason else replace(turn, messages=rest)
 
 
-def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tuple[list[_Past], str | None]:
+def _chosen(past: list[WeighedTurn], limit: int | None, policy: HistoryPolicy) -> tuple[list[WeighedTurn], str | None]:
     """Mark what the strategy leaves out; pinned turns and those awaiting confirmation stay."""
     summarised = policy.summary.last_turn if policy.summary is not None else 0
     in_view = {turn.number for turn in past if turn.number > summarised} | {*policy.skipped}
@@ -256,12 +246,12 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
 
 
 def _within_budget(
-    past: list[_Past],
+    past: list[WeighedTurn],
     system: Sequence[Message],
     current: Sequence[Message],
     policy: HistoryPolicy,
     trimmed_before: bool,
-) -> tuple[list[_Past], Budgeted]:
+) -> tuple[list[WeighedTurn], Budgeted]:
     """Mark what the token budget leaves out, and return the messages that are left."""
     summary = summary_messages(policy.summary) if policy.summary is not None else []
     kept_turns = [turn for turn in past if turn.reason is None]
@@ -272,7 +262,7 @@ def _within_budget(
     last_number = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
     max_notice = notice_for(last_number, last_number, at_least=last_number)
     budgeted = fit_budget(
-        [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept_turns],
+        kept_turns,
         current,
         summary,
         Fixed(count_messages(system, count), count_message(_system(max_notice), count), policy.reserved_tokens),
