@@ -83,9 +83,6 @@ def _add_receipts(connection: Connection, conversation_id: int) -> None:
     body = f"""'{{"request": {sent}, "kept_turns": [{window}], "prefix_messages": 10}}'"""
     of_turns = "FROM turns WHERE conversation_id = :conversation AND number > 5"
     connection.execute(text(f"INSERT INTO receipts (turn_id, body) SELECT id, {body} {of_turns}"), own)
-    columns = "conversation_id, magnitude, first_turn, number, last_turn"
-    runs = f"SELECT conversation_id, 3, number - 5, number, number - 1 {of_turns}"
-    connection.execute(text(f"INSERT INTO sent_turns ({columns}) {runs}"), own)
 
 
 def _parts(count: int) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ network, no clock.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +25,6 @@ PASSAGE = re.compile(
     r"(?P<text>(?:(?!^\[[0-9]+\] \().)*?)(?=\n\n\[[0-9]+\] \(|\n</passages>)",
     re.DOTALL | re.MULTILINE,
 )
-QUOTED_TURN = re.compile(r"\(turn (\d+)\)\n")
 
 
 def marker(text: str) -> str:
@@ -81,40 +80,6 @@ def sources_without(sources: Sequence[Any] | None, places: Collection[Place]) ->
         else one
         for one in sources
     ]
-
-
-def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
-    """Return the turns before ``number`` that its receipt may contain, as runs of [first, last].
-
-    For any other turn ``receipt_without`` changes nothing. An empty receipt stands for one that was never stored: its
-    search alone may depend on earlier turns.
-    """
-    requests = [receipt["request"]] if "request" in receipt else []
-    runs: list[Run] = []
-    for request in (*requests, *receipt.get("earlier_requests", ())):
-        messages = request["messages"]
-        position = _place_of_question(messages)
-        runs += [run for _, _, group in _groups_of(messages, position, receipt) for run in group]
-        for text in map(text_in, messages[position:]):
-            if "<earlier>" in text and (recalled := RECALLED.search(text)):
-                runs += [(int(one), int(one)) for one in QUOTED_TURN.findall(recalled[0])]
-    numbers = sorted(receipt.get("kept_turns", ()))
-    most = EXCHANGES if limit is None else min(limit, EXCHANGES)
-    runs += [(one, one) for one in numbers]
-    if most:
-        runs.append((numbers[-most] if len(numbers) >= most else 1, number - 1))
-    return joined((first, min(last, number - 1)) for first, last in runs)
-
-
-def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return runs in order, adjacent ones joined, without empty ones."""
-    merged: list[Run] = []
-    for first, last in sorted(run for run in runs if run[0] <= run[1]):
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = merged[-1][0], max(merged[-1][1], last)
-        else:
-            merged.append((first, last))
-    return merged
 
 
 def may_lean_on(number: int, kept_turns: Sequence[int], limit: int | None) -> bool:

@@ -13,7 +13,7 @@ from tests.testkit.stub_model import Reply, StubModel
 SYLLABLES = [first + vowel + last for first in "bdfgklmnprst" for vowel in "aeiou" for last in ("nd", "rt", "lk")]
 CHAPTERS = 150
 OF_CONVERSATIONS = {
-    *("conversations", "turns", "messages", "answer_parts", "answer_versions", "receipts", "pictures", "sent_turns"),
+    *("conversations", "turns", "messages", "answer_parts", "answer_versions", "receipts", "pictures"),
     *("summaries", "history_changes", "ratings"),
 }
 

@@ -25,7 +25,6 @@ from rag_assistant.storage.tables import (
     pictures,
     receipts,
     sent_elsewhere,
-    sent_turns,
     summaries,
     turns,
 )
@@ -124,12 +123,10 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
     """Return what the branch inherits besides turns; not a context start behind the turn."""
     last = turn.number - 1
-    for number in (summaries.c.last_turn, sent_turns.c.number):
-        table = number.table
-        names = [column.name for column in table.c if column.name not in ("id", "conversation_id")]
-        own = select(literal(branch_id), *(table.c[name] for name in names)).order_by(*table.primary_key)
-        rows = own.where(table.c.conversation_id == origin["id"], number < turn.number)
-        connection.execute(insert(table).from_select(["conversation_id", *names], rows))
+    names = [column.name for column in summaries.c if column.name not in ("id", "conversation_id")]
+    own = select(literal(branch_id), *(summaries.c[name] for name in names)).order_by(summaries.c.id)
+    rows = own.where(summaries.c.conversation_id == origin["id"], summaries.c.last_turn < turn.number)
+    connection.execute(insert(summaries).from_select(["conversation_id", *names], rows))
     return _view_before(connection, {**origin, "id": branch_id}, turn.number) | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "origin_id": origin["id"],

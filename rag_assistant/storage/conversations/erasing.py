@@ -29,7 +29,7 @@ from rag_assistant.storage.conversations.conversations import (
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW
 from rag_assistant.storage.conversations.receipt_links import forgetting
-from rag_assistant.storage.conversations.receipts import keep_body, later_turns_with
+from rag_assistant.storage.conversations.receipts import keep_body
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
 from rag_assistant.storage.database import Database, set_values
@@ -186,21 +186,23 @@ def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
 
 def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
     """Remove a turn from the stored requests of later ones."""
-    numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     query = (
-        select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
+        select(turns.c.id, turns.c.number, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
         .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
         .where(turns.c.conversation_id == turn.conversation_id)
+        .order_by(turns.c.number)
+        .limit(TURNS_AT_ONCE)
     )
-    for start in range(0, len(numbers), TURNS_AT_ONCE):
-        some = query.where(turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE]))
-        rows = connection.execute(some).mappings().all()
-        with forgetting(connection, [later["id"] for later in rows]):
-            for later in rows:
-                search, body = _without_turn(turn.number, later, later["body"])
-                if search != later["search"]:
-                    set_values(connection, turns, later["id"], {"search": search})
-                if body is not None and body is not later["body"]:
+    seen = turn.number
+    while rows := connection.execute(query.where(turns.c.number > seen)).mappings().all():
+        seen = rows[-1]["number"]
+        for later in rows:
+            search, body = _without_turn(turn.number, later, later["body"])
+            if later["versions"] == 1 and search == later["search"] and body is later["body"]:
+                continue
+            with forgetting(connection, [later["id"]]):
+                set_values(connection, turns, later["id"], {"search": search})
+                if body is not None:
                     keep_body(connection, later["id"], body)
                 if later["versions"] > 1:
                     _take_out_of_versions(connection, turn, later["id"])

@@ -23,7 +23,6 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import insert_summary
-from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import IMAGES, as_turns, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.versions import answer_in
@@ -176,7 +175,7 @@ class ExchangeStore(Store):
         connection.execute(insert(turns), rows)
         own = turns.c.conversation_id == new_id, turns.c.number >= first
         ids = connection.execute(select(turns.c.id).where(*own).order_by(turns.c.number)).scalars().all()
-        _insert_what_belongs(connection, new_id, first, list(zip(ids, piece, strict=True)))
+        _insert_what_belongs(connection, list(zip(ids, piece, strict=True)))
         if found_by := [(turn_id, terms) for turn_id, terms in zip(ids, words, strict=True) if terms]:
             TURN_WORDS.insert(connection, found_by)
         for turn in as_turns(connection, connection.execute(select(turns).where(*own)).mappings()):
@@ -205,19 +204,15 @@ def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> 
     conversation_of(connection, load_conversation(connection, new_id))
 
 
-def _insert_what_belongs(
-    connection: Connection, new_id: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
-) -> None:
+def _insert_what_belongs(connection: Connection, numbered: Sequence[tuple[int, WholeTurn]]) -> None:
     """Insert what belongs to turns, given with their ids, in other tables."""
     of_turns: list[dict[str, Any]] = []
-    for number, (turn_id, turn) in enumerate(numbered, first):
+    for turn_id, turn in numbered:
         if turn.erased_at is None:
             images = {IMAGES: list(map(picture_key, turn.images))} if turn.images else {}
             question: Message = {"role": "user", "content": turn.question} | images
             of_turns += message_rows(turn_id, [question, *turn.answer.messages])
             keep_pictures(connection, turn_id, turn.images)
-        for one in (turn.answer, *turn.others.values()):
-            keep_leaning(connection, new_id, number, one.search, one.history)
     insert_rows(connection, messages, of_turns)
     others = [
         {"turn_id": turn_id, "version": version, "messages": list(one.messages)}

@@ -2,20 +2,17 @@
 
 Pictures are stored once and referred to by key, since each is sent again with the turns that follow.
 
-Each receipt records which earlier turns its requests may contain, so that erasing one doesn't read all later receipts.
-They are stored as runs of turns, indexed by length: a run of 2^(k - 1) to 2^k - 1 turns that contains a turn begins at
-most 2^k - 2 turns before it. The record may name too many turns, never too few. Turns of other conversations, and
-notes, are recorded for the same reason (erasing.py).
+Which turns of other conversations, and notes, it contains is recorded, so that erasing one finds it (erasing.py).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, text, tuple_
 
-from rag_assistant.history.erasing import Receipt, Run, search_without, turns_in
-from rag_assistant.records import MAX_INT32, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
+from rag_assistant.history.erasing import Receipt
+from rag_assistant.records import DataUrl, Message, Turn, pictures_in, text_in, with_pictures
 from rag_assistant.records.errors import TurnErasedMeanwhile
 from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
 from rag_assistant.storage.database import as_json, insert_rows
@@ -26,25 +23,10 @@ _KEEP = text(
     "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
     "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
 ).bindparams(bindparam("body", type_=receipts.c.body.type))
-_INSERT = text(
-    "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) "
-    "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
-)
-# How many turns before it a run of each magnitude may begin.
-_REACHES = ", ".join(f"({magnitude}, {(1 << magnitude) - 2})" for magnitude in range(1, MAX_INT32.bit_length() + 1))
-_HOLDING = text(
-    # SQLite evaluates the left side of CROSS JOIN first.
-    f"WITH magnitudes (magnitude, reach) AS (VALUES {_REACHES}) "  # noqa: S608 - numbers of ours
-    "SELECT DISTINCT number FROM magnitudes CROSS JOIN sent_turns "
-    "WHERE conversation_id = :conversation AND sent_turns.magnitude = magnitudes.magnitude "
-    "AND first_turn BETWEEN :turn - reach AND :turn AND last_turn >= :turn ORDER BY number"
-)
 
 
 def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
     """Store a turn's receipt, replacing an earlier one. Raises TurnErasedMeanwhile."""
-    runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
-    keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
     places = [(one["conversation_id"], one["turn"]) for one in receipt.get("past_turns", ())]
     note_ids = receipt.get("notes", ())
     if places or note_ids:
@@ -97,30 +79,3 @@ def _with_pictures(receipt: Receipt, of: Callable[[str], DataUrl]) -> Receipt:
 
     request, *earlier = ({**one, "messages": [*map(message, one["messages"])]} for one in _requests(receipt))
     return receipt | {"request": request, "earlier_requests": earlier}
-
-
-def keep_sent_turns(connection: Connection, conversation_id: int, number: int, runs: Iterable[Run]) -> None:
-    """Record that turn ``number`` may contain something of the turns in runs of [first, last]."""
-    own = {"conversation": conversation_id, "number": number}
-    rows = [own | {"magnitude": (last - first + 1).bit_length(), "first": first, "last": last} for first, last in runs]
-    if rows:
-        connection.execute(_INSERT, rows)
-
-
-def keep_leaning(
-    connection: Connection,
-    conversation_id: int,
-    number: int,
-    search: Mapping[str, Any] | None,
-    history: Mapping[str, Any] | None,
-) -> None:
-    """Record the turns that the search of turn ``number``, which has no receipt, may depend on."""
-    if search_without(search) != search:
-        limit = (history or {}).get("max_history_turns")
-        keep_sent_turns(connection, conversation_id, number, turns_in({}, number, limit))
-
-
-def later_turns_with(connection: Connection, conversation_id: int, number: int) -> list[int]:
-    """Return the numbers of later turns that may contain something of turn ``number``."""
-    rows = connection.execute(_HOLDING, {"conversation": conversation_id, "turn": number}).all()
-    return [later for (later,) in rows]

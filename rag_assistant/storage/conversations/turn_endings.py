@@ -9,7 +9,6 @@ from sqlalchemy import Connection, Integer, Text, bindparam, delete, insert, sel
 
 from rag_assistant.records import PURGED, Message, Turn
 from rag_assistant.storage.conversations.counters import recount
-from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import CALLS, load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -78,8 +77,6 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words: str) -> Turn
     count = connection.execute(_END, ended).scalar()
     if count is None:
         return load_turn(connection, turn.id)
-    if turn.history is None:  # It was never announced, so there is no receipt.
-        keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
         connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))

@@ -158,17 +158,6 @@ receipts = keyed_table(
     sa.Column("body", CompressedJSON, nullable=False),
 )
 
-# Which turns the receipt or the search of turn ``number`` may contain: see receipts.py.
-sent_turns = keyed_table(
-    "sent_turns",
-    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("magnitude", sa.Integer, primary_key=True),
-    sa.Column("first_turn", sa.Integer, primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("last_turn", sa.Integer, primary_key=True),
-    sqlite_with_rowid=False,
-)
-
 # Which receipts and sources contain turns of other conversations: see receipts.py.
 sent_elsewhere = keyed_table(
     "sent_elsewhere",
