@@ -37,7 +37,7 @@ def main() -> Figures:
         )
         services: Services = app.extensions["assistant"]
         services.prepare()
-        services.library.start()
+        services.processing.start()
         embedder = services.embedders.configured()
         wait_until_ready(services)
         print("| | chunks a second | CPU ms per chunk | cores |\n|---|---|---|---|")

@@ -27,12 +27,14 @@ from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.page_images import PagePictures
+from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.documents.sources.watch import Sources
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
 from rag_assistant.factory.membership import Membership
 from rag_assistant.factory.stores import Stores
+from rag_assistant.factory.upkeep import Upkeep
 from rag_assistant.files.store import FileStore
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
@@ -40,7 +42,7 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import Person
-from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed, StorageFailed
+from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
@@ -55,7 +57,6 @@ from rag_assistant.runtime.data_dir import (
     lock_data_dir,
     open_data_dir,
 )
-from rag_assistant.runtime.job_queue import Heartbeat
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
@@ -85,7 +86,6 @@ log = logging.getLogger(__name__)
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # How long a shutdown waits for what is loading, which an embedding endpoint may delay.
 WARM_UP_SECONDS = 3.0
-UPKEEP_INTERVAL_SECONDS = 60.0
 # How many people's services are kept for their next request.
 PEOPLE_AT_ONCE = 256
 
@@ -105,7 +105,6 @@ class Services(Stores):
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
         self.disk = Disk(self.data_dir)
-        self._upkeep = Heartbeat(self._look_after, UPKEEP_INTERVAL_SECONDS)
         self.signer = Signer(self.data_dir)
         self.process = ""
         database = engines.open_database(values, self.data_dir)
@@ -143,7 +142,7 @@ class Services(Stores):
         self.limits: PersonalLimits | None = None  # One person's; none without sign-in.
         self.local_servers = LocalServers(values.port)
         self.remote_tools = engines.build_remote_tools(values)
-        self.library = Library(
+        self.processing = DocumentProcessing(
             self.documents,
             self.chunks,
             self.embeddings,
@@ -153,9 +152,11 @@ class Services(Stores):
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,
         )
+        self.library = Library(self.documents, self.uploads, self.processing, lambda: settings.current)
         self.retention = Retention(self.conversations, ProjectStore(database), self.eraser, lambda: settings.current)
+        self.upkeep = Upkeep(self.disk, self.backups, leases, self.retention if values.role != "web" else None)
         self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
-        self.page_images = PagePictures(self.scans, lambda: settings.current)
+        self.page_images = PagePictures(self.uploads, self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)
         interval = values.sources_interval_seconds
         self.sources = Sources(
@@ -172,7 +173,7 @@ class Services(Stores):
         self.setup = Setup(self.accounts)
         self.single_sign_on = engines.build_single_sign_on(values, database, self.accounts)
         self.membership = Membership(
-            leases, self._signals, self.assistant, self.library, self.take_name, beats=not database.is_sqlite
+            leases, self._signals, self.assistant, self.processing, self.take_name, beats=not database.is_sqlite
         )
         self.probe = database_probe(database)
         self.write_probe = write_probe(database, lambda: self.process)
@@ -280,10 +281,9 @@ class Services(Stores):
                 self._lock_file.close()
                 raise
             if self.role != "web":
-                self.library.start()
+                self.processing.start()
                 self.sources.start()
-            self.disk.watch()
-            self._upkeep.start()
+            self.upkeep.start()
             self.settings.watch()
             if self.role != "worker":
                 self.models.start()
@@ -295,7 +295,7 @@ class Services(Stores):
     def start_library(self) -> None:
         """Process documents in a command that has locked the data folder."""
         self.membership.enter_server("server")
-        self.library.start()
+        self.processing.start()
 
     @property
     def role(self) -> str:
@@ -323,7 +323,7 @@ class Services(Stores):
             self.load_embedder()
             self.vectors.now()  # Whether pgvector is available.
         checks = LibraryChecks(self.database)
-        return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library)
+        return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library, self.processing)
 
     def check_connection(self, tried: Settings | None = None) -> ConnectionCheck:
         """Test the endpoints, or only the model's with the settings ``tried``. Raises NoEndpoint without any."""
@@ -336,8 +336,8 @@ class Services(Stores):
         """Stop everything that was started."""
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
-        self._upkeep.stop()
-        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.settings
+        self.upkeep.stop()
+        at_work = self.assistant, self.remote_tools, self.sources, self.processing, self.settings
         for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
             part.close()
         self.membership.leave()
@@ -365,17 +365,6 @@ class Services(Stores):
     def backup_content(self) -> Kept:
         """Return what a backup holds."""
         return Kept(self.database, self.uploads.store, self.data_dir, self.settings.path, turn_terms)
-
-    def _look_after(self) -> None:
-        if self.role != "web":
-            self.retention.look()
-        try:
-            self.disk.watch()
-            if self.membership.leases.is_first_worker:
-                self.backups.run_if_due()
-            self.backups.last_status = self.backups.status()
-        except (StorageFailed, OSError) as error:
-            log.error("The disk, or whether a backup is due, could not be looked at: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search uses keywords only, and /readyz says so."""

@@ -225,7 +225,7 @@ def processing(services: Services) -> Iterator[None]:
     try:
         yield
     finally:
-        services.library.close()
+        services.processing.close()
         lock.close()
 
 
@@ -272,7 +272,7 @@ def process_pending(services: Services, max_documents: float, max_embedding_seco
                     tell(max(0, unread - left), unread)
                     time.sleep(POLL_INTERVAL_SECONDS)
             end = time.monotonic() + max_embedding_seconds
-            while worker.library.busy and time.monotonic() < end:
+            while worker.processing.busy and time.monotonic() < end:
                 time.sleep(POLL_INTERVAL_SECONDS)
 
 

@@ -87,7 +87,7 @@ def reindex(services: Services, read_again: bool) -> None:
         return
     configured = services.embedders.configured().key
     with processing(services):
-        services.library.reindex()
+        services.processing.reindex()
         done, total = services.embeddings.progress(configured)
         with progress("embedding") as tell:
             for done, total in _until_quiet(services, configured):
@@ -197,7 +197,7 @@ def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, 
     while quiet < LOOKS_UNTIL_QUIET:
         time.sleep(POLL_INTERVAL_SECONDS)
         now = services.embeddings.progress(embedder)
-        unfinished = services.library.busy or not documents_by_state(services.database).keys().isdisjoint(WORKED_ON)
+        unfinished = services.processing.busy or not documents_by_state(services.database).keys().isdisjoint(WORKED_ON)
         quiet = quiet + 1 if now == before and not unfinished else 0
         before = now
         yield now

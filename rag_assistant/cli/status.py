@@ -121,7 +121,7 @@ def status_of(services: Services) -> dict[str, Any]:
     if not is_current:
         return facts
     usage, serving = usage_of(services.database), services.embeddings.serving()
-    waiting, scheduled = services.library.waiting
+    waiting, scheduled = services.processing.waiting
     return (
         facts
         | usage

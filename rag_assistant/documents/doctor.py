@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from rag_assistant.documents.library import Library
+from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.records.errors import FilesUnavailable
 from rag_assistant.storage.documents.checks import LibraryChecks
@@ -32,6 +33,7 @@ class Doctor(Struct, frozen=True):
     embeddings: EmbeddingStore
     uploads: Uploads
     library: Library
+    processing: DocumentProcessing
 
     def examine(self) -> Iterator[Finding]:
         """Yield the findings, worst first; for a damaged database, whose answers mean nothing, only that."""
@@ -61,7 +63,7 @@ class Doctor(Struct, frozen=True):
         serving = self.embeddings.serving()
         lacking = self.checks.lacking_vectors(serving.key) if serving else []
         if lacking:
-            yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self.library.reindex)
+            yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self.processing.reindex)
 
     def _counters(self) -> Iterator[Finding]:
         wrong = self.checks.wrong_counts()
@@ -107,7 +109,7 @@ class Doctor(Struct, frozen=True):
 
     def _remake_broken_vectors(self) -> None:
         self.checks.drop_broken_vectors()
-        self.library.reindex()
+        self.processing.reindex()
 
 
 def _named(document_ids: list[int]) -> str:

@@ -1,96 +1,48 @@
-"""The life of a document: accept, read, chunk, index, embed, remove.
+"""A library of documents: what people and commands do with them. The rest is done in the background (processing.py).
 
-Accepting is quick and durable; the rest happens in the background, with one queue for reading and another for
-embedding, so that a document is searchable by keyword before it, or the one before it, is embedded. Text recognition is
-in the reading queue at low priority, and gives way after each page. The documents table has each document's state;
-after a crash the queues are refilled from it.
+Accepting is quick and durable.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from copy import copy as shallow_copy
-from datetime import timedelta
-from itertools import chain, repeat
-from pathlib import Path
 from typing import IO
 
 from msgspec.structs import replace
 
-from rag_assistant.documents import embedding
-from rag_assistant.documents.reading import DocumentReader, Following
+from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.documents.uploads import Uploads, tags_in_archive
 from rag_assistant.extraction.archives import unpacked
 from rag_assistant.records import Document, errors
-from rag_assistant.retrieval.embeddings.registry import Embedders
-from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
-from rag_assistant.runtime.steady_clock import SteadyClock
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.rows import ScanStore
 
 log = logging.getLogger(__name__)
 
-# If several processes share the work, each claims this much of a kind: the current job and the next.
-MAX_TAKEN = 2
-# How often an idle process looks for work from others.
-LOOK_INTERVAL_SECONDS = 2.0
-UNFORESEEN = "A server error prevented it from being read; see the server log."
-
 
 class Library:
-    """Documents: accepted here, processed in the background, found through the retriever.
-
-    With ``tell_others``, processes share the work, and each claims as much as is due.
-    """
+    """Documents: accepted here, processed in the background, found through the retriever."""
 
     def __init__(
         self,
         documents: DocumentStore,
-        chunks: ChunkStore,
-        embeddings: EmbeddingStore,
-        embedders: Embedders,
         uploads: Uploads,
+        processing: DocumentProcessing,
         settings: Callable[[], Settings],
-        scans: ScanStore,
-        tell_others: Callable[[], None] | None = None,
     ) -> None:
         self.documents = documents
         self._uploads = uploads
+        self._processing = processing
         self._settings = settings
         self._max_bytes: Callable[[], int | None] = lambda: None
-        self._tell_others = tell_others
-        self._clock = SteadyClock()
-        self._works = False
-        self._closing = threading.Event()
-        self._deleting = threading.Event()
-        self._look: Heartbeat | None = None
-        self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
-        self._reading = JobQueue("reading", documents.owner_of)
-        self._embedding = JobQueue("embedding", documents.owner_of)
-        self._embedder = embedding.DocumentEmbedder(
-            documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
-        )
-        self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
-        # First what exists already: a document takes it a tenth of a second.
-        self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
-        self._reading.offer("delete files", self._guarded(self._delete_files))
-        self._embedding.offer("embed", self._and_more(self._guarded(self._embedder.embed)), priority=1)
-        # After everything that is new.
-        self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
     def for_person(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
         """Return this library for a person's documents. An owner's files may have ``max_bytes`` in total."""
         own = shallow_copy(self)
         own.documents, own._max_bytes = documents, max_bytes
         return own
-
-    # --- requests
 
     def accept(
         self,
@@ -117,7 +69,7 @@ class Library:
             if not new:
                 self._drop(received.file)
         if document.state == "queued":
-            self._queue(document.id)
+            self._processing.queue(document.id)
         return document, new
 
     def accept_archive(
@@ -148,7 +100,7 @@ class Library:
             return self.remove(document_id)
         self.documents.trash(document_id)
         log.info("Document %s was moved to the trash.", document_id)
-        self._delete_files_now()
+        self._processing.delete_files_now()
         return None
 
     def remove(self, document_id: int, *, in_trash: bool = False) -> None:
@@ -158,7 +110,7 @@ class Library:
         """
         self.documents.delete(document_id, in_trash=in_trash)
         log.info("Document %s was deleted.", document_id)
-        self._delete_files_now()
+        self._processing.delete_files_now()
 
     def read_again(self, document_id: int) -> Document:
         """Read a document again: it failed, was cancelled, or is to be chunked differently. Raises DocumentNotFound.
@@ -171,7 +123,7 @@ class Library:
             raise errors.FileMissing(document_id) from error
         document = self.documents.queue_again(document_id)
         if document.state == "queued":
-            self._queue(document.id)
+            self._processing.queue(document.id)
         return document
 
     def open_file(self, document_id: int) -> tuple[Document, IO[bytes]]:
@@ -182,30 +134,12 @@ class Library:
         """
         store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
-            with self._damage_logged(document):
+            with self._uploads.damage_logged(document):
                 return document, store.verified(file, document.sha256, document.size_bytes)
         except FileNotFoundError as error:
             if self.documents.with_file(document_id)[1] != file:  # A newer version has just replaced it.
                 return self.open_file(document_id)
             raise errors.FileMissing(document_id) from error
-
-    @contextmanager
-    def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
-        """Give an uploaded file's path, with its document. Raises DocumentNotFound and what a file store raises."""
-        store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
-        try:
-            with self._damage_logged(document), store.local(file, document.sha256, document.size_bytes) as path:
-                yield document, path
-        except FileNotFoundError as error:
-            raise errors.FileMissing(document_id) from error
-
-    @contextmanager
-    def _damage_logged(self, document: Document) -> Iterator[None]:
-        try:
-            yield
-        except errors.FileDamaged as error:
-            log.error("Document %s, %s, in %s: %s", document.id, document.name, self._uploads.store.address, error)
-            raise
 
     def _drop(self, file: str) -> None:
         """Delete a file that belongs to no document; if it can't be reached now, the doctor finds it."""
@@ -213,169 +147,3 @@ class Library:
             self._uploads.store.drop(file)
         except errors.FilesUnavailable as error:
             log.warning("The unneeded file %s could not be deleted: %s", file, error)
-
-    def _queue(self, document_id: int) -> None:
-        """Put a document into the reading queue. It is accepted already: if that fails, the next start queues it."""
-        try:
-            if self._tell_others is None:
-                self._reading.add("read", document_id)
-                return
-            self.take_over()
-            self._tell_others()
-        except Exception:
-            log.exception("Document %s will be processed at the next start: it could not be queued", document_id)
-
-    # --- background work
-
-    def start(self) -> None:
-        """Take up unfinished work of a crash, and start working."""
-        self._uploads.clean_up(self.documents.known_files())
-        self._works = True
-        self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
-        self._reading.add("delete files")
-        self._embedding.add("reindex")
-        self._reading.start()
-        self._embedding.start()
-        self._look = Heartbeat(self._take_up_forgotten, LOOK_INTERVAL_SECONDS)
-        self._look.start()
-
-    def _take_up_forgotten(self) -> None:
-        """Queue documents that are in no queue, such as a command's; delete those in the trash for long enough."""
-        try:
-            moment = self._clock.now()
-            before = None if moment is None else moment - timedelta(days=self._settings().trash_days)
-            for document_id in () if before is None else self.documents.trashed_before(before):
-                with suppress(errors.DocumentNotFound):  # Another process was quicker.
-                    self.remove(document_id, in_trash=True)
-            if not self.busy and self.documents.any_unfinished():
-                self._take_up(of_ours=True, held=True, recognises=False)
-        except Exception:
-            log.exception("Checking for unqueued documents failed; trying again in %g s", LOOK_INTERVAL_SECONDS)
-
-    def take_over(self) -> None:
-        """Take over unclaimed work, waiting or of a dead process. Delete files that others couldn't."""
-        if not self._works or self._closing.is_set():
-            return
-        self._take_up(of_ours=self._tell_others is not None, recognises=False)
-        if not self._deleting.is_set() and self.documents.files_to_delete():
-            self._deleting.set()
-            self._reading.add("delete files")
-
-    def _and_more(self, work: Work) -> Work:
-        def work_on(document_id: int) -> None:
-            work(document_id)
-            try:
-                if self._tell_others is not None:
-                    self.take_over()
-            except errors.StorageFailed as error:
-                log.error("The library waits: %s", error)
-
-        return work_on
-
-    def _take_up(self, *, of_ours: bool, recognises: bool, held: bool = False) -> None:
-        max_taken = None if self._tell_others is None else MAX_TAKEN
-        to_read, to_embed, to_recognise = self.documents.take_up_unfinished(
-            recognises=recognises, of_ours=of_ours, held=held, max_taken=max_taken
-        )
-        if to_read or to_embed or to_recognise:
-            log.info("Documents to process: %s.", len(to_read) + len(to_embed) + len(to_recognise))
-        for document_id in to_read:
-            self._reading.add("read", document_id)
-        for document_id in to_recognise:
-            self._reading.add("recognise", document_id)
-        for document_id in to_embed:
-            self._embedding.add("embed", document_id)
-
-    def close(self) -> None:
-        """Stop working after the current batch."""
-        self._closing.set()
-        if self._look is not None:
-            self._look.stop()
-        self._reading.stop()
-        self._embedding.stop()
-
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """Return how many jobs are due, and how many are scheduled for later."""
-        (read_now, read_later), (embed_now, embed_later) = self._reading.waiting, self._embedding.waiting
-        return read_now + embed_now, read_later + embed_later
-
-    @property
-    def busy(self) -> bool:
-        """Whether any work is queued or in progress."""
-        return self._works and (self._reading.busy or self._embedding.busy)
-
-    def reindex(self) -> None:
-        """Embed what the current model hasn't, then switch search to it; or leave this to the process that works."""
-        if self._works:
-            self._embedding.add("reindex")
-        else:
-            self._embedder.leave_to_others()
-
-    def _read(self, document_id: int) -> None:
-        self._go_on(document_id, self._reader.read(document_id))
-
-    def _recognise(self, document_id: int) -> None:
-        self._go_on(document_id, self._reader.recognise(document_id))
-
-    def _go_on(self, document_id: int, following: Following) -> None:
-        if following == "embed":
-            self._embedding.add("embed", document_id)
-        elif following == "recognise":
-            self._reading.add("recognise", document_id)
-
-    def _finish(self, document_id: int, embedder: str) -> None:
-        if not self.documents.finish(document_id, embedder, recognises=self._reader.recognises):
-            if self.documents.is_ours_in("recognising", document_id):
-                self._go_on(document_id, "recognise")
-            return
-        log.info("Document %s is ready.", document_id)
-        self._delete_files_now()
-
-    # --- unneeded files
-
-    def _delete_files_now(self) -> None:
-        try:
-            self._delete_files()
-        except (errors.StorageFailed, OSError) as error:
-            log.warning("Files of deleted documents are deleted later: %s", error)
-            self._reading.add("delete files", 0, embedding.RETRY_BACKOFF_SECONDS[0])
-
-    def _delete_files(self, _: int = 0) -> None:
-        for file in self.documents.files_to_delete():
-            self._uploads.store.drop(file)
-            self.documents.forget_file(file)
-        self._deleting.clear()
-
-    # --- errors
-
-    def _guarded(self, work: Work) -> Work:
-        """Return work whose errors fail the document; without the database or the files, the whole queue waits."""
-
-        def guarded(document_id: int) -> None:
-            for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):
-                try:
-                    return work(document_id)
-                except errors.ExtractionCancelled:
-                    return None  # Cancelled, or we are closing: then it continues at the next start.
-                except errors.StorageFailed as error:
-                    log.error("The library waits: %s", error)
-                    self._say_why(document_id, f"{error} Trying again in {seconds:g} seconds.")
-                except errors.AssistantError as error:
-                    log.warning("Document %s failed: %s", document_id, error)
-                    return self.documents.fail(document_id, str(error))
-                except Exception:
-                    log.exception("Document %s failed", document_id)
-                    return self.documents.fail(document_id, UNFORESEEN)
-                if self._closing.wait(seconds):
-                    return None
-            return None
-
-        return guarded
-
-    def _say_why(self, document_id: int, reason: str) -> None:
-        """Show on a document why it waits, unless it waits for the database."""
-        try:
-            self.documents.say(document_id, reason)
-        except errors.StorageFailed:
-            log.debug("The reason why document %s waits could not be saved", document_id)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.reading import MAX_MEMORY_MB
+from rag_assistant.documents.uploads import Uploads
 from rag_assistant.extraction.formats.kinds import IMAGES, PDF
 from rag_assistant.extraction.page_render import Mark, MarkedLines, draw_page
 from rag_assistant.extraction.recognised import letters_of, lines_marked
@@ -41,7 +42,8 @@ Wanted = tuple[str, PageView]
 class PagePictures:
     """Renders pages of PDF documents, and images."""
 
-    def __init__(self, scans: ScanStore, settings: Callable[[], Settings]) -> None:
+    def __init__(self, uploads: Uploads, scans: ScanStore, settings: Callable[[], Settings]) -> None:
+        self._uploads = uploads
         self._scans = scans
         self._settings = settings
         self._drawing = threading.BoundedSemaphore(MAX_DRAWN_AT_ONCE)
@@ -64,7 +66,7 @@ class PagePictures:
 
     def _drawn(self, library: Library, document_id: int, view: PageView) -> bytes:
         values = self._settings()
-        with library.local_file(document_id) as (document, path):
+        with self._uploads.local_file(library.documents, document_id) as (document, path):
             key = _key(document, view)  # A newer version may have replaced it meanwhile.
             try:
                 picture = draw_page(

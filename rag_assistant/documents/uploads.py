@@ -1,20 +1,23 @@
 """Uploaded files: kept under generated names in a store (rag_assistant/files), deleted when nobody needs them."""
 
 import hashlib
+import logging
 import time
 import unicodedata
 import uuid
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
-from rag_assistant.records import NewDocument
-from rag_assistant.records.errors import BodyTooLarge, FileMissing, InvalidRequest
+from rag_assistant.records import Document, NewDocument
+from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
+
+log = logging.getLogger(__name__)
 
 MAX_NAME_CHARS, MAX_TAG_CHARS = 255, 64
 STRAY_AFTER_SECONDS = 3600.0
@@ -41,6 +44,28 @@ class Uploads:
         finally:
             path.unlink(missing_ok=True)
         return NewDocument(name, media_type, size, sha256, stored_name)
+
+    @contextmanager
+    def local_file(self, documents: DocumentStore, document_id: int) -> Iterator[tuple[Document, Path]]:
+        """Give an uploaded file's path, with its document. Raises DocumentNotFound and what a file store raises."""
+        document, file = documents.with_file(document_id)
+        try:
+            with (
+                self.damage_logged(document),
+                self.store.local(file, document.sha256, document.size_bytes) as path,
+            ):
+                yield document, path
+        except FileNotFoundError as error:
+            raise FileMissing(document_id) from error
+
+    @contextmanager
+    def damage_logged(self, document: Document) -> Iterator[None]:
+        """Log it if the file of a document is not the one that was uploaded."""
+        try:
+            yield
+        except FileDamaged as error:
+            log.error("Document %s, %s, in %s: %s", document.id, document.name, self.store.address, error)
+            raise
 
     def names(self) -> set[str]:
         return {one.name for one in self.store.stored()}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.documents.library import Library
+from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.job_queue import Heartbeat
 from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS, Leases, ProcessKind
@@ -25,7 +25,7 @@ class Membership(Struct):
     leases: Leases
     signals: Signals
     assistant: Assistant
-    library: Library
+    processing: DocumentProcessing
     take_name: Callable[[str], None]
     beats: bool
     beating: threading.Lock = field(default_factory=threading.Lock)
@@ -39,7 +39,7 @@ class Membership(Struct):
     def enter(self, kind: ProcessKind) -> None:
         """Register this process under a new name, and listen for signals."""
         self.take_name(self.leases.enter(kind))
-        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops, self.library.take_over)
+        self.signals.start(self.assistant.stop_here, self.assistant.look_for_stops, self.processing.take_over)
         if self.beats:
             self.heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
             self.heartbeat.start()
@@ -70,7 +70,7 @@ class Membership(Struct):
                 if self.leases.bury():
                     self.assistant.recover()
             self.assistant.take_over()
-            self.library.take_over()
+            self.processing.take_over()
         except Exception as error:  # noqa: BLE001 - the next beat tries again
             log.error("The heartbeat could not be written: %s", error)
 

@@ -20,7 +20,8 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.sql.dml import ReturningInsert
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.storage.failures import FailuresNamed, Reserve
+from rag_assistant.storage.failures import FailuresNamed
+from rag_assistant.storage.reserve import Reserve
 
 log = logging.getLogger(__name__)
 

@@ -140,7 +140,7 @@ def levels_of(services: Services) -> Levels:
         **({} if age is None else {"backup_age_seconds": age}),
     }
     try:
-        now, later = services.library.waiting
+        now, later = services.processing.waiting
         serving = services.embeddings.serving()
         return {
             **levels,

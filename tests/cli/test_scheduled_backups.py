@@ -68,14 +68,14 @@ def test_a_backup_is_written_once_it_is_due_and_the_newest_stay(services: Servic
 def test_only_one_of_several_processes_makes_it(services: Services, folder: Path) -> None:
     services.membership.enter("server")
     assert services.membership.leases.is_first_worker
-    services._look_after()
+    services.upkeep.look()
     assert len(list(folder.iterdir())) == 1
     earlier = {"id": "0", "installation": "another", "kind": "worker", "beats": 0, "settings": {}}
     with services.database.write() as connection:
         connection.execute(insert(processes).values(earlier))
     assert not services.membership.leases.is_first_worker
     Path(services.backups.status().newest or "").unlink()
-    services._look_after()
+    services.upkeep.look()
     assert list(folder.iterdir()) == []
 
 
@@ -90,7 +90,7 @@ def test_of_servers_on_one_postgresql_one_makes_it_and_another_once_that_one_is_
         for server in servers:
             server.membership.enter("server")
         with ThreadPoolExecutor() as threads:
-            list(threads.map(Services._look_after, servers))
+            list(threads.map(lambda server: server.upkeep.look(), servers))
         first = [server for server in servers if server.membership.leases.is_first_worker]
         assert (len(first), len(list(folder.iterdir()))) == (1, 1)
         assert {server.backups.last_status.state for server in servers} <= {"ready", "late"}
@@ -99,11 +99,11 @@ def test_of_servers_on_one_postgresql_one_makes_it_and_another_once_that_one_is_
         age(yesterdays, 25)
         others = [server for server in servers if server not in first]
         for server in others:
-            server._look_after()
+            server.upkeep.look()
         assert len(list(folder.iterdir())) == 1
         first[0].membership.leave()
         for server in others:
-            server._look_after()
+            server.upkeep.look()
         assert len(list(folder.iterdir())) == 2
         assert {server.backups.last_status.state for server in others} == {"ready"}
 
@@ -156,7 +156,7 @@ def test_a_bucket_that_is_away_is_told_and_no_request_waits_for_it(
     with closing(open_services(away.environment)) as services, caplog.at_level(logging.ERROR, "rag_assistant"):
         services.prepare()
         services.membership.enter("server")
-        services._look_after()
+        services.upkeep.look()
         assert services.backups.last_status.state == "failed"
     assert "The backup failed: s3://documents/" in caplog.text
     assert "cannot be reached." in caplog.text
@@ -201,12 +201,12 @@ def test_what_fails_once_does_not_end_the_upkeep(
     services.membership.enter("server")
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR, logger="rag_assistant"):
         patch.setattr("rag_assistant.storage.scheduled_backups.write_backup", damaged)
-        services._look_after()
+        services.upkeep.look()
         assert services.backups.status().state == "failed"
         patch.setattr("shutil.disk_usage", gone)
-        services._look_after()
+        services.upkeep.look()
     services.backups._retry_at = 0.0
-    services._look_after()
+    services.upkeep.look()
     assert len(list(folder.iterdir())) == 1
 
 

@@ -214,7 +214,7 @@ def warm_up(folder: Path) -> Path:
     with run_app(folder / "first") as app:
         services: Services = app.extensions["assistant"]
         services.start()
-        while services.library.busy:
+        while services.processing.busy:
             time.sleep(0.02)
     shutil.copytree(folder / "first", folder / "used")
     with run_app(folder / "used") as app:

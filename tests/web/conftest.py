@@ -47,7 +47,7 @@ def served_before(migrated: Path, *documents: tuple[str, str]) -> Path:
     folder, stub = Path(tempfile.mkdtemp(dir=migrated.parent)), StubModel()
     with application(folder, migrated, stub) as app:
         services: Services = app.extensions["assistant"]
-        until(lambda: services.embeddings.models() and not services.library.busy)
+        until(lambda: services.embeddings.models() and not services.processing.busy)
         for name, text in documents:
             upload(app.test_client(), text, name)
     stub.close()
@@ -185,7 +185,7 @@ def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked:
         services.load_embedder()
         until(lambda: services.write_probe.state() == "ready")  # The write of the start may come after it.
         services.write_probe = Probe("writes", lambda: "ready", silent="locked")  # It writes now and then.
-        until(lambda: not services.library.busy)
+        until(lambda: not services.processing.busy)
         yield made
 
 

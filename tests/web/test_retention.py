@@ -72,7 +72,7 @@ def test_a_clock_that_jumps_deletes_nothing_until_it_is_back(
             patch.setattr(module, "datetime", Jumped)
         for _ in range(2):
             services.retention.look()
-            services.library._take_up_forgotten()
+            services.processing._take_up_forgotten()
     assert (ids(client), ids(client, "&deleted=1")) == ({1, 2, 3}, {4})
     assert len(services.documents.trashed(10)) == 1
     assert caplog.text.count("The clock jumped to") == 2, "once each for conversations and documents"

@@ -70,7 +70,7 @@ def test_each_file_becomes_a_document_with_the_archive_and_its_folder_as_tags(
         ("gulls.md", ["2024", "birds/sea", "handbook"]),
         ("swans.docx", ["2024", "birds", "handbook"]),
     ]
-    until(lambda: not services.library.busy)
+    until(lambda: not services.processing.busy)
     assert [one["state"] for one in client.get("/api/documents?tag=handbook").json["documents"]] == ["ready"] * 3
     assert found(client, "swans weigh")[0]["document"] == "swans.docx"
     again = add(client, content).json["documents"]
@@ -91,7 +91,7 @@ def test_a_file_that_is_refused_or_fails_does_not_stop_the_others(client: FlaskC
     assert [one["name"] for one in answer["documents"]] == ["a.txt", "torn.pdf", "z.txt"]
     assert [one["name"] for one in answer["refused"]] == ["film.mkv", "empty.txt"]
     assert '"film.mkv" is audio or video' in answer["refused"][0]["reason"]
-    until(lambda: not services.library.busy)
+    until(lambda: not services.processing.busy)
     states = {one["name"]: one["state"] for one in client.get("/api/documents").json["documents"]}
     assert states == {"a.txt": "ready", "torn.pdf": "failed", "z.txt": "ready"}
 

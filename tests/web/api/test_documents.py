@@ -224,7 +224,7 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
     assert (half["state"], half["embedded"]) == ("embedding", 16)
     embedder = services.embedders.configured()._model
     embedded_before = len(embedder.embedded)
-    services.library._embedding.add("embed", document["document_id"])
+    services.processing._embedding.add("embed", document["document_id"])
     until(lambda: client.get(path).json["state"] == "ready")
     whole = client.get(path).json
     assert whole["embedded"] == whole["chunks"] >= 40

@@ -42,7 +42,7 @@ class Gate:
 
 @pytest.fixture
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.documents.library.LOOK_INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr("rag_assistant.documents.processing.LOOK_INTERVAL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def test_what_waits_is_taken_up_when_the_queue_has_lost_it(client: FlaskClient, 
     upload(client, LONG, wait=False)
     until(lambda: gate.batches)
     waiting = upload(client, LONG.replace("geese", "ducks"), wait=False)
-    until(lambda: client.get(path(waiting)).json["state"] == "embedding" and services.library.waiting == (1, 0))
-    services.library._embedding._now.clear()
+    until(lambda: client.get(path(waiting)).json["state"] == "embedding" and services.processing.waiting == (1, 0))
+    services.processing._embedding._now.clear()
     gate.open.set()
     until(lambda: client.get(path(waiting)).json["state"] == "ready")
 
@@ -113,8 +113,8 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
-    reader = replace(services.library._reader, settings=lambda: Settings(extraction_timeout_seconds=0.05))
-    monkeypatch.setattr(services.library, "_reader", reader)
+    reader = replace(services.processing._reader, settings=lambda: Settings(extraction_timeout_seconds=0.05))
+    monkeypatch.setattr(services.processing, "_reader", reader)
     document = upload(client, LONG)
     assert (document["state"], document["reason"]) == (
         "failed",
@@ -184,7 +184,7 @@ def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
     until(lambda: gate.batches)
     client.delete(path(document))
     gate.open.set()
-    until(lambda: not services.library.busy)
+    until(lambda: not services.processing.busy)
 
 
 def test_a_small_document_behind_a_large_one_is_ready_soon(

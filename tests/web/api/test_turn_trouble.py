@@ -282,7 +282,7 @@ def test_the_end_of_the_server_waits_until_answers_are_kept(
     stub.default = Reply("one two three four", hang_at=2)
     turn_id = start(app)
     until(lambda: services.turns.get(turn_id).answer == "one two")
-    finish, close, order = services.turns.finish, services.library.close, []
+    finish, close, order = services.turns.finish, services.processing.close, []
 
     def keep(*how: Any, **more: Any) -> Any:
         threading.Event().wait(0.1)
@@ -294,7 +294,7 @@ def test_the_end_of_the_server_waits_until_answers_are_kept(
         close()
 
     monkeypatch.setattr(services.turns, "finish", keep)
-    monkeypatch.setattr(services.library, "close", close_library)
+    monkeypatch.setattr(services.processing, "close", close_library)
     services.close()
     assert order == ["kept", "closed"]
 

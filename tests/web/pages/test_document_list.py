@@ -86,7 +86,9 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
             upload(client, f"Document {n}.", f"{n}.txt")
         monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_, **__: False)
         newer = upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)["document_id"]
-        until(lambda: client.get(f"/api/documents/{newer}").json["state"] == "embedding" and not services.library.busy)
+        until(
+            lambda: client.get(f"/api/documents/{newer}").json["state"] == "embedding" and not services.processing.busy
+        )
         assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.
     finally:
         event.remove(Engine, "before_cursor_execute", note)

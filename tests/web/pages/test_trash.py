@@ -86,10 +86,11 @@ def test_the_trash_is_emptied_by_itself(
 ) -> None:
     first, second = (upload(client, f"Geese {n}.")["document_id"] for n in range(2))
     services.library.trash(first)
-    monkeypatch.setattr(services.library, "_settings", lambda: Settings(trash_days=0))
+    for part in (services.library, services.processing):
+        monkeypatch.setattr(part, "_settings", lambda: Settings(trash_days=0))
     services.library.trash(second)
     assert [one.id for one in services.documents.trashed(9)] == [first]
-    services.library._take_up_forgotten()
+    services.processing._take_up_forgotten()
     assert services.documents.trashed(9) == []
 
 
