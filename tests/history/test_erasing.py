@@ -133,8 +133,9 @@ NUMBERS = st.sets(st.integers(1, 11), max_size=6).map(sorted)
 
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.integers(1, 11))
 def test_nothing_of_an_erased_turn_is_left_in_a_later_receipt(
-    kept: list[int], before: list[int], recalled: list[int], summarised: bool, number: int
+    kept: list[int], more: list[int], recalled: list[int], summarised: bool, number: int
 ) -> None:
+    before = sorted({*kept, *more})  # A request that is made again leaves turns out.
     quoted = "".join(f"(turn {n})\nUser: x\n" for n in recalled)
     beside: Message = {"role": "user", "content": f"Record:\n<earlier>\n{quoted}</earlier>\n\nAnd now?"}
     left_out: list[dict[str, Any]] = []

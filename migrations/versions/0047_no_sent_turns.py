@@ -1,7 +1,7 @@
 """Which turns a receipt contains is read in the receipt, when one of them is erased."""
 
-revision = "0046"
-down_revision = "0045"
+revision = "0047"
+down_revision = "0046"
 
 from alembic import op
 
