@@ -11,7 +11,6 @@ from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.conversations.projects import ProjectStore
-from rag_assistant.storage.conversations.receipt_links import ReceiptChain
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
@@ -33,7 +32,6 @@ class Stores:
         self.conversations = ConversationManager(database, self.process)
         self.turns = TurnStore(database, self.process, turn_terms)
         self.versions = VersionStore(database, turn_terms)
-        self.receipt_chain = ReceiptChain(database)
         self.eraser = TurnEraser(database, title_for)
         self.ratings = RatingStore(database)
         self.branches = BranchStore(database)

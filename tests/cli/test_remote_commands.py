@@ -283,7 +283,7 @@ def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, st
     assert "signed with another key" in run("receipts", "verify", str(file), "--key", "0" * 64).stderr
     file.write_text(file.read_text().replace("Where is", "Where was"))
     changed = run("receipts", "verify", str(file), "--key", key)
-    assert (changed.exit_code, "Line 1, the receipt of turn 1, was changed" in changed.stderr) == (1, True)
+    assert (changed.exit_code, "the file was changed after it was signed" in changed.stderr) == (1, True)
     stub.replies.append(Reply("In the boat."))
     replayed = run("history", "replay", "1")
     assert replayed.stdout == "In the boat.\n"
@@ -291,4 +291,4 @@ def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, st
     run("history", "erase", "1", "--yes")
     file.write_text(run("receipts", "export", "1").stdout)
     checked = run("receipts", "verify", str(file), "--key", key)
-    assert re.search(r"\nErased by its owner: \d+ parts, 20", checked.stdout), checked.output
+    assert checked.stdout.startswith("Conversation 1: 0 receipts, signed on 20"), checked.output

@@ -8,8 +8,8 @@ from rag_assistant.storage.tables import CompressedJSON, metadata
 SECRET = "xylophonsecret4711"
 # What deletes the rows of each table. Beside them: a document's file, the search index in memory, and nothing in logs.
 DELETED_WITH = {
-    "conversation": "conversations turns messages answer_parts pictures receipts sent_elsewhere "
-    "answer_versions receipt_links ratings summaries history_changes conversation_links",
+    "conversation": "conversations turns messages answer_parts pictures receipts sent_elsewhere answer_versions "
+    "ratings summaries history_changes conversation_links",
     "document": "documents document_texts scanned_pages document_tags chunks word_changes embeddings former_ids "
     "deleted_files",
     "person": "people sessions linked_identities api_tokens password_links libraries library_shares projects "

@@ -1,17 +1,12 @@
-"""Export of a conversation in pieces: Markdown for reading, JSON for further use, and its receipts, signed."""
+"""Export of a conversation in pieces: Markdown for reading, JSON for further use."""
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
-from hashlib import sha256
-from typing import Any
 
-from rag_assistant.history.receipt_chain import canonical
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
-from rag_assistant.runtime.signing import Signer
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Returns all answers of a turn that has more than one.
@@ -104,25 +99,6 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
         data = turn_data(turn) | {"scope": turn.scope.as_dict(), "other_answers": answers}
         yield (", " if number else "") + json.dumps(data, ensure_ascii=False)
     yield "]}\n"
-
-
-def signed_receipts(conversation_id: int, links: Iterable[dict[str, Any]], signer: Signer) -> Iterator[bytes]:
-    """Yield a self-contained file: one receipt per line, and a signature at the end."""
-    count, last_hash, digest = 0, "", sha256()
-    for link in links:
-        line = canonical(link) + b"\n"
-        digest.update(line)
-        yield line
-        count, last_hash = count + 1, link["hash"]
-    seal = {
-        "conversation": conversation_id,
-        "links": count,
-        "hash": last_hash,
-        "key": signer.public_key,
-        "lines": digest.hexdigest(),
-        "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    yield canonical(seal | {"signature": signer.sign(canonical(seal))}) + b"\n"
 
 
 def _scope_in_words(scope: Scope) -> str:

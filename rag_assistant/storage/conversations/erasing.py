@@ -28,7 +28,6 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW
-from rag_assistant.storage.conversations.receipt_links import forgetting
 from rag_assistant.storage.conversations.receipts import keep_body
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
@@ -123,10 +122,9 @@ class TurnEraser:
         turn = load_turn(connection, turn_id)
         _take_out_of_later_turns(connection, turn)
         _take_out_elsewhere(connection, [turn_id])
-        with forgetting(connection, [turn_id]):
-            take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-            for table in (messages, pictures, answer_parts, answer_versions, ratings, notes):
-                connection.execute(delete(table).where(table.c.turn_id == turn_id))
+        take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
+        for table in (messages, pictures, answer_parts, answer_versions, ratings, notes):
+            connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
         recount(connection, turn.conversation_id)
@@ -198,14 +196,12 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
         seen = rows[-1]["number"]
         for later in rows:
             search, body = _without_turn(turn.number, later, later["body"])
-            if later["versions"] == 1 and search == later["search"] and body is later["body"]:
-                continue
-            with forgetting(connection, [later["id"]]):
+            if search != later["search"]:
                 set_values(connection, turns, later["id"], {"search": search})
-                if body is not None:
-                    keep_body(connection, later["id"], body)
-                if later["versions"] > 1:
-                    _take_out_of_versions(connection, turn, later["id"])
+            if body is not None and body is not later["body"]:
+                keep_body(connection, later["id"], body)
+            if later["versions"] > 1:
+                _take_out_of_versions(connection, turn, later["id"])
 
 
 def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> None:
@@ -243,8 +239,7 @@ def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
     for receipt_turn_id, conversation_id, number in connection.execute(query):
         places.setdefault(receipt_turn_id, set()).add((conversation_id, number))
     for turn_id, erased in places.items():
-        with forgetting(connection, [turn_id]):
-            _take_out_of_turn(connection, turn_id, erased)
+        _take_out_of_turn(connection, turn_id, erased)
 
 
 def _take_out_of_turn(connection: Connection, turn_id: int, erased: Collection[Place]) -> None:

@@ -1,12 +1,13 @@
 """The answers to a turn's question: one is current, the others are kept in full, each with its rating."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, Literal
 
 from msgspec import convert
 from msgspec.structs import asdict, replace
-from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, exists, insert, select, update
 
 from rag_assistant.records import AnswerVersion, Turn, Unset, errors
 from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
@@ -41,6 +42,16 @@ ABOUT_THE_ANSWER: dict[str, Any] = {
 }
 
 
+RECEIPTS_AT_ONCE = 100
+_FINISHED = (
+    select(turns)
+    .where(turns.c.conversation_id == bindparam("conversation"), turns.c.number > bindparam("number"))
+    .where(turns.c.status != "running")
+    .order_by(turns.c.number)
+    .limit(RECEIPTS_AT_ONCE)
+)
+
+
 class VersionStore:
     """Lists the answers of a turn and switches between them."""
 
@@ -57,6 +68,35 @@ class VersionStore:
             others = [version_of(row) for row in rows]
         present = replace(convert(turn, AnswerVersion, from_attributes=True), chosen=True)
         return sorted([*others, present], key=lambda one: one.version)
+
+    def receipts(self, conversation_id: int) -> Iterator[dict[str, Any]]:
+        """Yield what the model was sent for each answer of a conversation, and the answer, oldest first.
+
+        Pictures are represented by their keys. Raises ConversationNotFound before the first.
+        """
+        with self._database.read() as connection:
+            load_conversation(connection, conversation_id)
+        return self._receipts(conversation_id)
+
+    def _receipts(self, conversation_id: int) -> Iterator[dict[str, Any]]:
+        number = 0
+        while True:
+            with self._database.read() as connection:
+                params = {"conversation": conversation_id, "number": number}
+                page = as_turns(connection, connection.execute(_FINISHED, params).mappings())
+                ids = [turn.id for turn in page]
+                current = connection.execute(select(receipts).where(receipts.c.turn_id.in_(ids))).all()
+                others = connection.execute(select(answer_versions).where(answer_versions.c.turn_id.in_(ids))).all()
+            if not page:
+                return
+            for turn in page:
+                own = {"conversation": conversation_id, "turn": turn.number}
+                bodies = [(turn.version, row.body, turn.answer) for row in current if row.turn_id == turn.id]
+                of_turn = [one for one in others if one.turn_id == turn.id and one.receipt is not None]
+                bodies += [(one.version, one.receipt, answer_in(one.messages)) for one in of_turn]
+                for version, receipt, answer in sorted(bodies, key=itemgetter(0)):
+                    yield own | {"version": version, "receipt": receipt, "answer": answer}
+            number = page[-1].number
 
     def choose(self, turn_id: int, version: int) -> Turn:
         """Make another answer current for the model. Raises VersionNotFound, VersionFixed, ConversationBusy."""

@@ -202,20 +202,6 @@ answer_versions = keyed_table(
     sqlite_with_rowid=False,
 )
 
-# The receipts of a conversation as a chain: for each part its salt, or its hash and the time once erased.
-receipt_links = keyed_table(
-    "receipt_links",
-    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("position", sa.Integer, primary_key=True),
-    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("version", sa.Integer, nullable=False),
-    sa.Column("previous", sa.String, nullable=False),
-    sa.Column("parts", CompressedJSON, nullable=False),
-    sa.Column("hash", sa.String, nullable=False),
-    sa.Index("ux_receipt_links_turn", "turn_id", "version", unique=True),
-    sqlite_with_rowid=False,
-)
-
 # A person's rating of an answer, which may be the current one or a version.
 ratings = keyed_table(
     "ratings",

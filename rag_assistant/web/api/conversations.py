@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
-from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown, signed_receipts
+from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
+from rag_assistant.conversations.exchange.signed_receipts import signed_receipts
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
@@ -158,9 +159,9 @@ def export(conversation_id: int) -> Response:
 
 @blueprint.get("/<int:conversation_id>/receipts", policy=READ, answer="application/x-ndjson")
 def receipts(conversation_id: int) -> Response:
-    """Return the receipts of all answers as a signed chain, one per line: requests and answers."""
-    links = services().receipt_chain.links(conversation_id)
-    response = Response(signed_receipts(conversation_id, links, services().signer), mimetype="application/x-ndjson")
+    """Return the receipts of all answers as a signed file, one per line: requests and answers."""
+    lines = signed_receipts(conversation_id, services().versions.receipts(conversation_id), services().signer)
+    response = Response(lines, mimetype="application/x-ndjson")
     response.headers["Content-Disposition"] = f'attachment; filename="receipts-{conversation_id}.ndjson"'
     return response
 

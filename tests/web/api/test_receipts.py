@@ -4,10 +4,11 @@ import io
 import json
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.history.receipt_chain import check_chain
-from rag_assistant.runtime.signing import is_signed
+from rag_assistant.conversations.exchange.signed_receipts import check_receipts
+from rag_assistant.storage.conversations import versions
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until
 
@@ -16,57 +17,55 @@ def file_of(client: FlaskClient, conversation: int) -> tuple[list[dict[str, Any]
     """Return the receipts of a conversation, checked, and the text of the file."""
     response = client.get(f"/api/conversations/{conversation}/receipts")
     assert (response.status_code, response.mimetype) == (200, "application/x-ndjson")
-    seal, _ = check_chain(io.BytesIO(response.data))
-    assert seal.key == client.get("/api/receipts/key").json["public_key"]
-    assert is_signed(seal.signed, seal.signature, seal.key)
+    seal = check_receipts(io.BytesIO(response.data))
+    assert (seal.conversation, seal.key) == (conversation, client.get("/api/receipts/key").json["public_key"])
     return [json.loads(line) for line in response.data.splitlines()][:-1], response.text
 
 
-def test_the_receipts_of_a_conversation_are_a_signed_chain(client: FlaskClient, stub: StubModel) -> None:
+def test_the_receipts_of_a_conversation_are_a_signed_file(client: FlaskClient, stub: StubModel) -> None:
     conversation = ask(client, "Where is the key?")["conversation_id"]
     first, _ = file_of(client, conversation)
     ask(client, "And the boat?", conversation_id=conversation)
-    links, _ = file_of(client, conversation)
-    assert links[:1] == first
-    assert [(one["turn"], one["version"], one["previous"]) for one in links] == [(1, 1, ""), (2, 1, first[0]["hash"])]
-    messages = [part["value"] for name, part in links[1]["parts"].items() if ", message " in name]
-    assert len(messages) == len(stub.requests[-1].messages)
-    assert all(message in messages for message in stub.requests[-1].messages)
-    assert links[1]["parts"]["answer"]["value"] == "An answer."
-    assert file_of(client, conversation)[0] == links
+    receipts, _ = file_of(client, conversation)
+    assert receipts[:1] == first
+    assert [(one["turn"], one["version"], one["answer"]) for one in receipts] == [
+        (1, 1, "An answer."),
+        (2, 1, "An answer."),
+    ]
+    assert receipts[1]["receipt"]["request"]["messages"] == stub.requests[-1].messages
+    assert client.get("/api/conversations/9/receipts").status_code == 404
 
 
-def test_an_erased_turn_leaves_the_chain_valid_and_no_text_behind(client: FlaskClient) -> None:
+def test_nothing_of_an_erased_turn_is_in_the_file(client: FlaskClient) -> None:
     conversation = ask(client, "The safe opens with sesame.")["conversation_id"]
-    for question in ("And the boat?", "And the oil?"):
-        ask(client, question, conversation_id=conversation)
-    before, _ = file_of(client, conversation)
+    ask(client, "And the boat?", conversation_id=conversation)
+    before, text = file_of(client, conversation)
+    assert "sesame" in json.dumps(before[1])
     assert client.delete("/api/turns/1?permanently=1").status_code == 200
     after, text = file_of(client, conversation)
+    assert [one["turn"] for one in after] == [2]
     assert "sesame" not in text
-    assert [one["hash"] for one in after] == [one["hash"] for one in before]
-    assert all(set(part) == {"hash", "erased_at"} for part in after[0]["parts"].values())
-    assert sum("hash" in part for part in after[1]["parts"].values()) < len(after[1]["parts"]) / 2
-    client.delete("/api/turns/2?permanently=1")
-    again, _ = file_of(client, conversation)
-    assert [one["hash"] for one in again] == [one["hash"] for one in before]
-    fresh = ask(client, "And now?", conversation_id=conversation)["turn"]
-    assert file_of(client, conversation)[0][-1]["turn"] == fresh
 
 
-def test_every_answer_of_a_turn_has_its_receipt_in_the_chain(client: FlaskClient, stub: StubModel) -> None:
+def test_every_answer_of_a_turn_has_its_receipt_in_the_file(client: FlaskClient, stub: StubModel) -> None:
     conversation = ask(client, "Where is the key?")["conversation_id"]
-    file_of(client, conversation)
     stub.replies.append(Reply("In the boat."))
     client.post("/api/turns/1/regenerate")
     until(lambda: client.get("/api/turns/1").json["status"] == "completed")
-    links, _ = file_of(client, conversation)
-    assert [(one["version"], one["parts"]["answer"]["value"]) for one in links] == [
-        (1, "An answer."),
-        (2, "In the boat."),
-    ]
+    receipts, _ = file_of(client, conversation)
+    assert [(one["version"], one["answer"]) for one in receipts] == [(1, "An answer."), (2, "In the boat.")]
     client.post("/api/turns/1/versions", json={"version": 1})
-    assert file_of(client, conversation)[0] == links
+    assert file_of(client, conversation)[0] == receipts
+
+
+def test_long_conversations_are_read_in_pages(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = ask(client, "Question 1")["conversation_id"]
+    for n in (2, 3):
+        ask(client, f"Question {n}", conversation_id=conversation)
+    whole, _ = file_of(client, conversation)
+    monkeypatch.setattr(versions, "_FINISHED", versions._FINISHED.limit(2))
+    assert file_of(client, conversation)[0] == whole
+    assert [one["turn"] for one in whole] == [1, 2, 3]
 
 
 def test_a_request_is_sent_again_and_the_answers_are_compared(client: FlaskClient, stub: StubModel) -> None:
