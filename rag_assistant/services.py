@@ -22,7 +22,6 @@ from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
-from rag_assistant.conversations.exchange.importing import ConversationImport
 from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
@@ -193,9 +192,6 @@ class Services(Stores):
         settings = self.settings
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
         self.tools = tools = Tools(self.documents, self.retriever, self.library.trash, self.remote_tools)
-        self.conversation_import = ConversationImport(
-            self.exchange, self.documents, self.notes, lambda: settings.current
-        )
         self.history_actions = HistoryActions(
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current, self.notes
         )

@@ -27,6 +27,7 @@ from rag_assistant.conversations.exchange.files import (
     document_file,
     write_archive,
 )
+from rag_assistant.conversations.exchange.importing import import_conversations
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError, BackupFailed
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
@@ -234,7 +235,8 @@ def import_(services: Services, file: Path, person: str | None) -> None:
         importer = _services_of(services, person)
         with read_confined(opened, MAX_TEXT_BYTES, TIMEOUT_SECONDS, services.data_dir, MAX_ENTRIES) as archive:
             added, refused = _add_documents(importer, opened, archive.documents)
-            outcomes, notes = importer.conversation_import.run(archive)
+            stores = importer.exchange, importer.documents, importer.notes
+            outcomes, notes = import_conversations(archive, *stores, services.settings.current.retention_days)
     for one in outcomes:
         if one.new:
             count = f"{one.turns:4} {'turn ' if one.turns == 1 else 'turns'}"

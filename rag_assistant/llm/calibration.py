@@ -18,7 +18,7 @@ from rag_assistant.llm.prompt_counts import (
     MIN_LIMIT_TOKENS,
     SURE_AFTER,
     TOKENS_PER_PICTURE,
-    CountedPrompt,
+    PromptSize,
     Verdict,
     guess_limit,
     judge,
@@ -114,7 +114,7 @@ class Calibration:
         self._counts: dict[Key, ModelCounts] = {}
         self._kept: dict[Key, ModelCounts] = {}
         self._accepted: dict[Key, int] = {}
-        self._earlier: dict[Key, deque[CountedPrompt]] = {}
+        self._earlier: dict[Key, deque[PromptSize]] = {}
         # Until a restart: a low count with the tokens sent, what was guessed after another one, a picture's tokens.
         self._suspected: dict[Key, tuple[int, int]] = {}
         self._guesses: dict[Key, Guess] = {}
@@ -171,7 +171,7 @@ class Calibration:
                 return Reading(verdict.sent, verdict.read, limit)
             is_sure = not cached or verdict.is_whole or counts.whole_counts >= SURE_AFTER
             whole = verdict.read if verdict.read is not None and is_sure and not verdict.cut else 0
-            earlier.append(CountedPrompt(size, whole))
+            earlier.append(replace(size, count=whole))
             if verdict.is_rest:
                 self._learn(endpoint, whole_counts=-1)
             elif verdict.is_whole and counts.whole_counts < SURE_AFTER:

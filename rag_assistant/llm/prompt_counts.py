@@ -141,10 +141,14 @@ SCHEMAS = (0.0, 4.0, 1.5)
 
 
 class PromptSize(Struct, frozen=True, dict=True):
-    """The size of a request: its parts, each with a hash, in the order in which they are sent, and its pictures."""
+    """The size of a request: its parts, each with a hash, in the order in which they are sent, and its pictures.
+
+    An earlier one has the endpoint's ``count``, 0 if it wasn't read whole.
+    """
 
     parts: Mapping[tuple[int, int], Tokens]
     pictures: int = 0
+    count: int = 0
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -161,13 +165,6 @@ class PromptSize(Struct, frozen=True, dict=True):
         pairs = zip_longest(self.parts, islice(other.parts, len(self.parts)))
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return list(islice(self.parts.values(), shared, None))
-
-
-class CountedPrompt(Struct, frozen=True):
-    """An earlier request, and its count, 0 if it wasn't read whole."""
-
-    size: PromptSize
-    count: int
 
 
 class Verdict(Struct, frozen=True):
@@ -215,7 +212,7 @@ def judge(
     size: PromptSize,
     count: int,
     cached: int,
-    earlier: Sequence[CountedPrompt],
+    earlier: Sequence[PromptSize],
     whole_counts: int,
     picture_tokens: float = TOKENS_PER_PICTURE,
 ) -> Verdict:
@@ -224,12 +221,12 @@ def judge(
     ``earlier`` are requests to the same model. ``whole_counts`` is how many counts included everything although part
     may have been cached, or -1 if counts exclude cached tokens. Pictures are no reason for a cut: only text is missed.
     """
-    counted = [one for one in earlier if one.count and not one.size.pictures]
+    counted = [one for one in earlier if one.count and not one.pictures]
     text, deviation = _predicted(size, counted)
     fewest = max(size.tokens.fewest, text - MAX_DEVIATIONS * deviation)
     sent = text + picture_tokens * size.pictures
     # Some don't count what an earlier request, and perhaps its answer, left in their cache.
-    behind = min((size.behind(one.size) for one in earlier), key=len, default=list(size.parts.values()))
+    behind = min((size.behind(one) for one in earlier), key=len, default=list(size.parts.values()))
     pictures = MAX_TIMES_PER_PICTURE * TOKENS_PER_PICTURE * size.pictures
     is_more = count > _sum(behind).most + pictures + CACHE_BLOCK_TOKENS
     if count >= fewest:
@@ -254,7 +251,7 @@ def guess_limit(read: int, accepted: int, sent: int) -> int:
     return rounded if 3 * rounded <= 4 * least else ceil(least / MIN_LIMIT_TOKENS) * MIN_LIMIT_TOKENS
 
 
-def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[float, float]:
+def _predicted(size: PromptSize, counted: Sequence[PromptSize]) -> tuple[float, float]:
     """Return the tokens of a request without its pictures, and the standard deviation.
 
     They are those of the request most like it that was counted, and in the same ratio those of what only one has.
@@ -262,16 +259,16 @@ def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[floa
     expected = size.tokens.expected
     if not counted:
         return max(1.0, expected), OF_TOKENIZER * expected + TEMPLATE_TOKENS
-    nearest = min(counted, key=lambda one: size.deviation_from(one.size))
-    ratio = min(MAX_RATIO, max(MIN_RATIO, nearest.count / max(1.0, nearest.size.tokens.expected)))
-    sent = nearest.count + ratio * (expected - nearest.size.tokens.expected)
-    return max(1.0, sent), ROUNDING + ratio * size.deviation_from(nearest.size)
+    nearest = min(counted, key=lambda one: size.deviation_from(one))
+    ratio = min(MAX_RATIO, max(MIN_RATIO, nearest.count / max(1.0, nearest.tokens.expected)))
+    sent = nearest.count + ratio * (expected - nearest.tokens.expected)
+    return max(1.0, sent), ROUNDING + ratio * size.deviation_from(nearest)
 
 
-def _is_steady(counted: Sequence[CountedPrompt]) -> bool:
+def _is_steady(counted: Sequence[PromptSize]) -> bool:
     """Return whether one tokenizer explains all counts: a gateway may answer with several models under one name."""
     for before, one in pairwise(counted):
-        sent, deviation = _predicted(one.size, [before])
+        sent, deviation = _predicted(one, [before])
         if one.count > sent + MAX_DEVIATIONS * deviation:
             return False
     return True

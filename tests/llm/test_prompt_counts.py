@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.prompt_counts import (
-    CountedPrompt,
     PromptSize,
     Verdict,
     guess_limit,
@@ -65,14 +64,14 @@ def test_a_count_below_what_its_text_allows_is_a_cut() -> None:
 
 def test_a_count_that_stands_still_while_requests_grow_is_a_cut() -> None:
     size, longer = prompt(*texts(10)), prompt(*texts(11))
-    assert judge(longer, 4096, 0, (CountedPrompt(size, 4096),), 0).cut
+    assert judge(longer, 4096, 0, (replace(size, count=4096),), 0).cut
     assert not judge(longer, 4096, 0, (), 0).cut
 
 
-def counted(times: float, count: int = 9) -> list[CountedPrompt]:
+def counted(times: float, count: int = 9) -> list[PromptSize]:
     """Return requests that grow, with what a tokenizer makes of them that has so many times as many tokens."""
     sizes = [prompt(*texts(n)) for n in range(1, count)]
-    return [CountedPrompt(size, round(times * size.tokens.expected)) for size in sizes]
+    return [replace(size, count=round(times * size.tokens.expected)) for size in sizes]
 
 
 def test_a_smaller_cut_is_told_once_earlier_counts_have_taught_the_tokenizer() -> None:
@@ -94,7 +93,7 @@ def test_where_several_tokenizers_count_under_one_name_a_low_count_is_no_cut() -
 
 def test_the_last_message_alone_may_be_all_that_was_not_cached() -> None:
     """Some keep their own answer in the cache, too."""
-    earlier = (CountedPrompt(prompt(*texts(2)), round(prompt(*texts(2)).tokens.expected)),)
+    earlier = (replace(prompt(*texts(2)), count=round(prompt(*texts(2)).tokens.expected)),)
     longer, answered = prompt(*texts(4)), prompt(*texts(3))
     assert judge(longer, round(longer.tokens.expected - answered.tokens.expected), 0, earlier, 0).is_rest
 
@@ -102,7 +101,7 @@ def test_the_last_message_alone_may_be_all_that_was_not_cached() -> None:
 def test_what_was_not_in_the_cache_is_no_cut_and_teaches_nothing() -> None:
     size, longer = prompt(*texts(6)), prompt(*texts(7))
     rest = round(longer.tokens.expected - size.tokens.expected)
-    earlier = (CountedPrompt(size, round(size.tokens.expected)),)
+    earlier = (replace(size, count=round(size.tokens.expected)),)
     verdict = judge(longer, rest, 0, earlier, 0)
     assert (verdict.cut, verdict.read, verdict.is_rest) == (False, None, True)
     assert judge(longer, rest, 0, earlier, 3).cut  # It has always counted everything.

@@ -1,6 +1,6 @@
 """Import exported conversations: existing ones are skipped, ids become those of this database."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.conversations.retention import used_since
 from rag_assistant.records import NO_DOCUMENT, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
-from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -25,38 +24,33 @@ class Outcome(Struct, frozen=True):
     new: bool
 
 
-class ConversationImport(Struct, frozen=True):
-    """Imports conversations; only one import may run at a time (confined.py)."""
+def import_conversations(
+    export: Export, store: ExchangeStore, documents: DocumentStore, notes: NoteStore, retention_days: int | None
+) -> tuple[list[Outcome], int]:
+    """Import new conversations, each completely or not at all; return the result for each, and how many notes came.
 
-    store: ExchangeStore
-    documents: DocumentStore
-    notes: NoteStore
-    settings: Callable[[], Settings]
-
-    def run(self, export: Export) -> tuple[list[Outcome], int]:
-        """Import new conversations, each completely or not at all; return the result for each, and how many notes came.
-
-        One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
-        InvalidRequest for one that can't be stored; those before it stay, and are skipped the next time.
-        """
-        since = used_since(self.settings().retention_days)
-        ids_here = self.store.imported_ids()
-        with_content = self.documents.ids_by_sha256()
-        document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
-        ids: dict[int, int] = {}
-        outcomes = []
-        for one in export.conversations:
-            new = one.identity not in ids_here
-            if new:
-                if since is not None and one.updated_at < since:
-                    one = replace(one, updated_at=datetime.now(UTC))
-                ids_here[one.identity] = self.store.insert(localised(one, ids, document_ids))
-            ids[one.id] = ids_here[one.identity]
-            outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
-        notes = self.notes.restore(
-            [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
-        )
-        return outcomes, notes
+    One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
+    InvalidRequest for one that can't be stored; those before it stay, and are skipped the next time. Only one import
+    may run at a time (confined.py).
+    """
+    since = used_since(retention_days)
+    ids_here = store.imported_ids()
+    with_content = documents.ids_by_sha256()
+    document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
+    ids: dict[int, int] = {}
+    outcomes = []
+    for one in export.conversations:
+        new = one.identity not in ids_here
+        if new:
+            if since is not None and one.updated_at < since:
+                one = replace(one, updated_at=datetime.now(UTC))
+            ids_here[one.identity] = store.insert(localised(one, ids, document_ids))
+        ids[one.id] = ids_here[one.identity]
+        outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
+    note_count = notes.restore(
+        [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
+    )
+    return outcomes, note_count
 
 
 def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:

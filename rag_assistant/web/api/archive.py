@@ -55,6 +55,7 @@ def import_conversations() -> Response:
 def import_sent_file() -> ImportAnswer:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
     from rag_assistant.conversations.exchange.confined import read_confined
+    from rag_assistant.conversations.exchange.importing import import_conversations
 
     own = services()
     settings = own.settings.current
@@ -66,7 +67,8 @@ def import_sent_file() -> ImportAnswer:
         copyfileobj(_sent_file(), file)
         file.seek(0)
         with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
-            outcomes, notes = own.conversation_import.run(export)
+            stores = own.exchange, own.documents, own.notes
+            outcomes, notes = import_conversations(export, *stores, settings.retention_days)
     imported, skipped = (
         [view_of(ImportedConversation, one) for one in outcomes if one.new is new] for new in (True, False)
     )

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.archive import MAX_INT64, line_of
 from rag_assistant.conversations.exchange.files import read_export, write_archive
-from rag_assistant.conversations.exchange.importing import ConversationImport
+from rag_assistant.conversations.exchange.importing import Outcome, import_conversations
+from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.records import NO_DOCUMENT, Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
@@ -125,16 +125,18 @@ def libraries(draw: Any) -> list[WholeConversation]:
     return made
 
 
-def opened(migrated: Path, folder: Path) -> tuple[Database, ExchangeStore, ConversationImport]:
+def opened(migrated: Path, folder: Path) -> tuple[Database, ExchangeStore]:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(migrated, folder)
     return over(Database(sqlite_url(folder)))
 
 
-def over(database: Database) -> tuple[Database, ExchangeStore, ConversationImport]:
-    store = ExchangeStore(database, "tests", str.lower)
-    imports = ConversationImport(store, DocumentStore(database, "tests"), NoteStore(database), Settings)
-    return database, store, imports
+def over(database: Database) -> tuple[Database, ExchangeStore]:
+    return database, ExchangeStore(database, "tests", str.lower)
+
+
+def imported(export: Export, database: Database, store: ExchangeStore) -> list[Outcome]:
+    return import_conversations(export, store, DocumentStore(database, "tests"), NoteStore(database), None)[0]
 
 
 def lines(store: ExchangeStore) -> list[str]:
@@ -144,7 +146,7 @@ def lines(store: ExchangeStore) -> list[str]:
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(library=libraries())
 def test_an_archive_is_read_back_identically(library: list[WholeConversation], tmp_path: Path, migrated: Path) -> None:
-    database, store, importer = opened(migrated, tmp_path / "there")
+    database, store = opened(migrated, tmp_path / "there")
     try:
         for one in library:
             store.insert(one)
@@ -153,10 +155,10 @@ def test_an_archive_is_read_back_identically(library: list[WholeConversation], t
         write_archive(tmp_path / "one.zip", [], (store.read(one) for one in store.ids()))
         with (tmp_path / "one.zip").open("rb") as file:
             export = read_export(file, LIMIT)
-        assert not any(one.new for one in importer.run(export)[0]), "all of it is here already"
-        elsewhere, other, importer = opened(migrated, tmp_path / "elsewhere")
+        assert not any(one.new for one in imported(export, database, store)), "all of it is here already"
+        elsewhere, other = opened(migrated, tmp_path / "elsewhere")
         try:
-            assert all(one.new for one in importer.run(export)[0])
+            assert all(one.new for one in imported(export, elsewhere, other))
             assert lines(other) == lines(store)
         finally:
             elsewhere.close()
@@ -176,7 +178,7 @@ def conversation(**more: Any) -> WholeConversation:
     [{"request": {"options": {"nonsense": 1}}}, {"answer": WholeAnswer(history={"nonsense": 1})}],
 )
 def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, change: dict[str, Any]) -> None:
-    _, store, _ = over(database)
+    _, store = over(database)
     wrong = replace(conversation().turns[0], **change)
     with pytest.raises(InvalidRequest, match='"Why" has values that an export never contains'):
         store.insert(conversation(turns=(wrong,)))
@@ -188,7 +190,7 @@ def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, chan
 
 
 def test_of_an_erased_turn_the_model_sees_nothing_whatever_an_archive_says(tmp_path: Path, migrated: Path) -> None:
-    database, store, _ = opened(migrated, tmp_path / "here")
+    database, store = opened(migrated, tmp_path / "here")
     whole = conversation()
     made = store.insert(replace(whole, turns=(replace(whole.turns[0], erased_at=whole.created_at),)))
     with closing(database), database.read() as connection:
