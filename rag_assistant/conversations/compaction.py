@@ -24,7 +24,7 @@ from rag_assistant.conversations.summary_lines import (
     with_turns,
 )
 from rag_assistant.conversations.viewed_history import ViewedHistory
-from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens
 from rag_assistant.history.budget import in_parts
 from rag_assistant.history.words import span_in_words
 from rag_assistant.llm.calls import ModelCall
@@ -205,10 +205,10 @@ def operation_in_words(operation: Mapping[str, Any]) -> str:
 
 
 def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
-    """Return the number of the first turn that a compaction leaves unchanged: it keeps half of what fits."""
+    """Return the number of the first turn that a compaction leaves unchanged: half of what fits, rounded up, stays."""
     border = max((run.last_turn for run in fitted.receipt.left_out if run.trimmed), default=0)
     newest = [number for number in fitted.receipt.kept_turns if number > border]
-    keep = turns_kept_by_compaction(len(newest))
+    keep = (len(newest) + 1) // 2  # So there is room for some turns before the next summary.
     return newest[-keep] if keep else next_turn
 
 

@@ -11,7 +11,6 @@ from rag_assistant.history.overflow import (
     HistorySummary,
     OverflowChoice,
     checked_summary,
-    turns_kept_by_compaction,
 )
 from rag_assistant.history.receipt import UNANSWERED, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
 from rag_assistant.history.turns import length_of_system_block, repair_messages, split_turns

@@ -86,22 +86,16 @@ class Budgeted(Struct, frozen=True):
     results_cut: int = 0
 
 
-class Fixed(Struct, frozen=True):
-    """What is never left out: tokens of the system block, of the notice, and those reserved for tools and answer."""
-
-    system: int
-    notice: int
-    reserved: int = 0
-
-
 def fit_budget(
     past: Sequence[WeighedTurn],
     current: Sequence[Message],
     summary: Sequence[Message],
-    fixed: Fixed,
     budget: int,
     count_tokens: CountTokens,
     *,
+    system: int,
+    notice: int,
+    reserved: int = 0,
     trimmed: bool = False,
     pending: Collection[str] = (),
 ) -> Budgeted:
@@ -109,17 +103,18 @@ def fit_budget(
 
     In this order: tool results of earlier turns become one line each, oldest turn first; the oldest turns go, whole,
     without a hole; older iterations of the running turn go, but never the last one; its longest tool results are cut;
-    pinned turns go; the summary goes. What awaits confirmation stays as it is. ``trimmed`` says that something was left
+    pinned turns go; the summary goes. What awaits confirmation stays as it is, and so do the tokens of the ``system``
+    block, of the ``notice``, and those ``reserved`` for tools and answer. ``trimmed`` says that something was left
     out before, so that the notice is sent in any case. Raises QuestionDoesNotFit when instructions and question alone
     are over the budget.
     """
     costs = [count_messages(turn.messages, count_tokens) for turn in past]
-    excess = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0) - budget
+    excess = system + reserved + (notice if trimmed else 0) - budget
     excess += sum(costs) + count_messages([*current, *summary], count_tokens)
     whole = [turn.messages for turn in past]
     if excess <= 0:
         return Budgeted(tuple(whole), current, summary)
-    request = _Request([*whole], costs, current, excess, 0 if trimmed else fixed.notice, count_tokens, pending)
+    request = _Request([*whole], costs, current, excess, 0 if trimmed else notice, count_tokens, pending)
     request.keep_newest_turns(past)
     request.drop_iterations()
     results_cut = request.cut_results()
@@ -131,8 +126,7 @@ def fit_budget(
         request.excess += request.notice - count_messages(summary, count_tokens)
         summary = ()
     if request.excess > 0:
-        allowed = max(0, budget - fixed.reserved)
-        raise QuestionDoesNotFit(budget + request.excess - fixed.reserved, allowed, fixed.system)
+        raise QuestionDoesNotFit(budget + request.excess - reserved, max(0, budget - reserved), system)
     results_shortened = sum(
         before is not after
         for turn, left in zip(whole, request.past, strict=True)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from rag_assistant.history.budget import (
     Budgeted,
     CountTokens,
-    Fixed,
     WeighedTurn,
     count_message,
     count_messages,
@@ -265,9 +264,11 @@ def _within_budget(
         kept_turns,
         current,
         summary,
-        Fixed(count_messages(system, count), count_message(_system(max_notice), count), policy.reserved_tokens),
         policy.token_budget,
         count,
+        system=count_messages(system, count),
+        notice=count_message(_system(max_notice), count),
+        reserved=policy.reserved_tokens,
         trimmed=trimmed_before
         or any(turn.reason in ("turn_limit", "filtered") for turn in past)
         or any(run.trimmed for run in policy.unread),

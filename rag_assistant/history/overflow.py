@@ -44,14 +44,6 @@ def summary_messages(summary: HistorySummary) -> list[Message]:
     ]
 
 
-def turns_kept_by_compaction(in_view: int) -> int:
-    """Return how many of the turns that fit are kept when older ones are summarised: half, rounded up.
-
-    This leaves room for some turns before the next summary; otherwise every turn would need one.
-    """
-    return (in_view + 1) // 2
-
-
 def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) -> str:
     """Return a model's summary without reasoning. Raises SummaryRejected if it is blank, repetitive or not shorter."""
     summary = THOUGHTS.sub("", text).strip()

@@ -104,8 +104,15 @@ def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the messages without notices of earlier requests: each request gets its own."""
     if not any("[History trimmed to " in text_in(one) for one in messages if one["role"] == "system"):
         return messages
-    own = (_without_joined_notices(one) if one["role"] == "system" else one for one in messages)
-    return [one for one in own if one["role"] != "system" or not NOTICE.fullmatch(text_in(one))]
+    rest: list[Message] = []
+    for one in messages:
+        parts = text_in(one).split(JOINT) if one["role"] == "system" else []
+        count = len(parts)
+        while parts and NOTICE.fullmatch(parts[-1]):
+            parts.pop()
+        if parts or not count:
+            rest.append(one if len(parts) == count else {**one, "content": JOINT.join(parts)})
+    return rest
 
 
 def notice_in(messages: Sequence[Message]) -> str | None:
@@ -117,16 +124,6 @@ def notice_in(messages: Sequence[Message]) -> str | None:
 def renewed(notice: str, count: int) -> str:
     """Return an earlier request's notice; if fewer turns are kept than it says, a corrected one."""
     return notice if sum(map(int, NUMBERS.findall(notice))) <= count else notice_for(count)
-
-
-def _without_joined_notices(message: Message) -> Message:
-    text = message.get("content")
-    if not isinstance(text, str):
-        return message
-    parts = text.split(JOINT)
-    while len(parts) > 1 and NOTICE.fullmatch(parts[-1]):
-        parts.pop()
-    return {**message, "content": JOINT.join(parts)}
 
 
 def in_runs(runs: Iterable[LeftOut], kept_turns: Iterable[int] = ()) -> tuple[LeftOut, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from flask import Flask, Response, request, url_for
 
@@ -167,9 +167,10 @@ def cookie_name(name: str) -> str:
     return f"__Host-{name}" if request.is_secure else name
 
 
-def cookie_path() -> str:
-    """Return a cookie's path; __Host- allows no other than this."""
-    return "/" if request.is_secure else url_for("pages.start")
+def _cookie_options() -> dict[str, Any]:
+    """Return how a cookie is kept: for HTTP only; links from other sites send it. __Host- allows no other path."""
+    path = "/" if request.is_secure else url_for("pages.start")
+    return {"path": path, "secure": request.is_secure, "httponly": True, "samesite": "Lax"}
 
 
 def with_session(response: Response, secret: str) -> Response:
@@ -178,14 +179,12 @@ def with_session(response: Response, secret: str) -> Response:
 
 
 def with_cookie(response: Response, name: str, value: str, max_age: timedelta | int) -> Response:
-    """Return a response that sets a cookie for HTTP only; links from other sites send it."""
-    secure, path = request.is_secure, cookie_path()
-    response.set_cookie(cookie_name(name), value, max_age, path=path, secure=secure, httponly=True, samesite="Lax")
+    """Return a response that sets a cookie."""
+    response.set_cookie(cookie_name(name), value, max_age, **_cookie_options())
     return response
 
 
 def without_cookie(response: Response, name: str) -> Response:
     """Return a response that deletes such a cookie."""
-    secure, path = request.is_secure, cookie_path()
-    response.delete_cookie(cookie_name(name), path=path, secure=secure, httponly=True, samesite="Lax")
+    response.delete_cookie(cookie_name(name), **_cookie_options())
     return response

@@ -2,17 +2,8 @@
 
 import pytest
 
-from rag_assistant.history import (
-    checked_summary,
-    estimate_tokens,
-    turns_kept_by_compaction,
-)
+from rag_assistant.history import checked_summary, estimate_tokens
 from rag_assistant.records.errors import SummaryRejected
-
-
-@pytest.mark.parametrize(("in_view", "kept"), [(0, 0), (1, 1), (2, 1), (5, 3), (20, 10)])
-def test_compaction_keeps_half_of_what_fits_rounded_up(in_view: int, kept: int) -> None:
-    assert turns_kept_by_compaction(in_view) == kept
 
 
 @pytest.mark.parametrize(
