@@ -20,13 +20,9 @@ def to_page(endpoint: str, **arguments: Any) -> Response:
     return to_address(url_for(endpoint, **arguments))
 
 
-def to_conversation(conversation_id: int, **arguments: Any) -> Response:
-    return to_page("pages.conversation", conversation_id=conversation_id, **arguments)
-
-
 def to_turn(turn: Turn, **arguments: Any) -> Response:
     """Redirect to a turn in its conversation."""
-    return to_conversation(turn.conversation_id, _anchor=f"turn-{turn.number}", **arguments)
+    return to_its_turn({"conversation_id": turn.conversation_id, "turn": turn.number}, **arguments)
 
 
 def as_form(
@@ -69,4 +65,5 @@ def to(endpoint: str, *params: str, **more: Any) -> Callable[[Mapping[str, Any]]
 
 def to_its_turn(data: Mapping[str, Any], **more: Any) -> Response:
     """Redirect to the turn in an action's response."""
-    return to_conversation(data["conversation_id"], _anchor=f"turn-{data['turn']}", **more)
+    conversation_id, anchor = data["conversation_id"], f"turn-{data['turn']}"
+    return to_page("pages.conversation", conversation_id=conversation_id, _anchor=anchor, **more)

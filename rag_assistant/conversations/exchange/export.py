@@ -88,9 +88,7 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
         "created_at": conversation.created_at.isoformat(),
         "branched_from": conversation.branched_from,
         "scope": conversation.scope.as_dict(),
-        "summary": None
-        if summary is None
-        else {"first_turn": summary.first_turn, "last_turn": summary.last_turn, "text": summary.text},
+        "summary": summary and {name: getattr(summary, name) for name in ("first_turn", "last_turn", "text")},
     }
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "turns": ['
     for number, turn in enumerate(turns):

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby, zip_longest
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -123,18 +124,13 @@ def _turns(path: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTu
     """Return a path as turns, each a question and what the model said up to the next, and the last message of each."""
     turns: list[WholeTurn] = []
     ends: list[str] = []
-    at = 0
-    while at < len(path):
-        question, answer = [], []
-        while at < len(path) and path[at].role == "user":
-            question.append(path[at])
-            at += 1
-        while at < len(path) and path[at].role == "assistant":
-            answer.append(path[at])
-            at += 1
+    spoken = [list(messages) for _, messages in groupby(path, lambda one: one.role)]
+    if spoken and spoken[0][0].role == "assistant":
+        spoken.insert(0, [])
+    for question, answer in zip_longest(spoken[::2], spoken[1::2], fillvalue=list[TreeMessage]()):
         last = turns[-1].answer.finished_at if turns else None
         turns.append(_turn(question, answer, tree, last or tree.created_at))
-        ends.append(path[at - 1].id)
+        ends.append((answer or question)[-1].id)
     return (turns, ends) if any(turn.question or turn.answer.messages for turn in turns) else ([], [])
 
 

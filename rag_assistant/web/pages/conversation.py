@@ -16,7 +16,7 @@ from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, S
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.web.api import conversations as api
 from rag_assistant.web.api import turns as turns_api
-from rag_assistant.web.forms import as_form, to, to_conversation, to_its_turn, to_page, to_turn
+from rag_assistant.web.forms import as_form, to, to_its_turn, to_page, to_turn
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
@@ -78,7 +78,7 @@ def ask() -> Response:
         wanted = checked(SummariseBody, {"keep": []} | form_fields(SummariseBody))
         services().history_actions.compact(conversation_id, wanted.wishes)
         if is_compact:
-            return to_conversation(conversation_id, _anchor="summary")
+            return to_page("pages.conversation", conversation_id=conversation_id, _anchor="summary")
         del content["on_overflow"]
     if is_command(command := content["question"]):
         name = command.split()[0].lower()
@@ -155,7 +155,7 @@ def turn(turn_id: int) -> str:
 def widen(conversation_id: int) -> Response:
     """Let a conversation use all documents again."""
     services().conversations.change(conversation_id, scope=EVERYTHING)
-    return to_conversation(conversation_id)
+    return to_page("pages.conversation", conversation_id=conversation_id)
 
 
 blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)(as_form(turns_api.stop, to_its_turn))

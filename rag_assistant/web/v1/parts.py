@@ -75,8 +75,7 @@ class Passed(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     def as_sent(self) -> dict[str, Any]:
-        sent = ((name, value) for name, value in self if name in self.model_fields_set)
-        return {name: value.as_sent() if isinstance(value, Passed) else value for name, value in sent}
+        return self.model_dump(exclude_unset=True)
 
 
 class Function(Passed):
