@@ -12,20 +12,7 @@ from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
-from rag_assistant.web.v1.parts import (
-    AnswerFormat,
-    ChatMessage,
-    ChatTool,
-    Function,
-    Kept,
-    Lenient,
-    Part,
-    Passed,
-    Reasoning,
-    ResponseTool,
-    TextOptions,
-    Thinking,
-)
+from rag_assistant.web.v1 import parts
 
 Body = TypeVar("Body", bound=Strict)
 
@@ -46,15 +33,15 @@ DESCRIBED: dict[str, str] = _FIELDS["models"]
 SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed", "top_p")
 
 
-class ContextEdit(Passed):
+class ContextEdit(parts.Passed):
     """One way to make room: summarise above a number of tokens, or leave out older tool uses."""
 
     type: Literal["compaction", "clear_tool_uses_20250919"]
     compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
-    keep: Kept | None = None
+    keep: parts.Kept | None = None
 
 
-class ContextEdits(Lenient):
+class ContextEdits(parts.Lenient):
     """Ways to make room."""
 
     edits: list[ContextEdit]
@@ -66,7 +53,7 @@ class OwnFields(Strict):
     retrieval: Literal["auto", "off"] = field("auto", "auto or off")
 
 
-class StreamOptions(Lenient):
+class StreamOptions(parts.Lenient):
     """What a stream carries besides the answer."""
 
     include_usage: bool | None = False
@@ -132,7 +119,7 @@ class ChatBody(OpenAIBody):
     """The body of /v1/chat/completions."""
 
     hints: ClassVar[tuple[str, ...]] = (*HINTS, "store")
-    messages: list[ChatMessage] = field(
+    messages: list[parts.ChatMessage] = field(
         ..., "a list of messages, each with a role and content of text; the last is the user's", min_length=1
     )
     max_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
@@ -141,12 +128,12 @@ class ChatBody(OpenAIBody):
     presence_penalty: float | None = field(None, "a number from -2 to 2", ge=-2, le=2)
     reasoning_effort: str | None = field(None, "text, such as low")
     seed: int | None = field(None, "a whole number")
-    tools: list[ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
-    tool_choice: Choice | ChatTool | None = field(None, TOOL_CHOICE)
+    tools: list[parts.ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    tool_choice: Choice | parts.ChatTool | None = field(None, TOOL_CHOICE)
     # What tools were before November 2023.
-    functions: list[Function] | None = field(None, TOOLS, max_length=MAX_TOOLS)
-    function_call: Choice | Function | None = field(None, TOOL_CHOICE)
-    response_format: AnswerFormat | None = field(None, FORMAT)
+    functions: list[parts.Function] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    function_call: Choice | parts.Function | None = field(None, TOOL_CHOICE)
+    response_format: parts.AnswerFormat | None = field(None, FORMAT)
     stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = field(
         None, f"text, or a list of up to {MAX_STOPS} texts"
     )
@@ -156,24 +143,24 @@ class ChatBody(OpenAIBody):
         form = self.response_format if self.response_format and self.response_format.type != "text" else None
         old = [{"type": "function", "function": one.as_sent()} for one in self.functions or ()]
         named = self.function_call
-        forced = {"type": "function", "function": named.as_sent()} if isinstance(named, Function) else named
+        forced = {"type": "function", "function": named.as_sent()} if isinstance(named, parts.Function) else named
         parallel = False if old else self.parallel_tool_calls
         return self.as_fields(
             self.tools or old, self.tool_choice or forced, parallel, response_format=form, stop=self.stop or None
         )
 
 
-class Item(Lenient):
+class Item(parts.Lenient):
     """An item of a response's input: a message, a call or its output, a summary, or the id of an earlier message."""
 
     type: str | None = "message"
     id: str | None = None
     role: Literal["system", "developer", "user", "assistant"] | None = None
-    content: str | list[Part] | None = None
+    content: str | list[parts.Part] | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: str | None = None
-    output: str | list[Part] | None = None
+    output: str | list[parts.Part] | None = None
     encrypted_content: str | None = None
 
 
@@ -189,12 +176,12 @@ class ResponseBody(OpenAIBody):
     instructions: str | None = field(None, "text")
     previous_response_id: str | None = field(None, "the id of a stored response")
     store: bool | None = field(None, "true or false")
-    reasoning: Reasoning | None = field(None, 'an object, such as {"effort": "low"}')
+    reasoning: parts.Reasoning | None = field(None, 'an object, such as {"effort": "low"}')
     truncation: Literal["auto", "disabled"] | None = field(None, "auto, disabled, or null for what is set")
     max_output_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
-    tools: list[ResponseTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
-    tool_choice: Choice | ResponseTool | None = field(None, TOOL_CHOICE)
-    text: TextOptions | None = field(None, f"an object with a format, {FORMAT}")
+    tools: list[parts.ResponseTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    tool_choice: Choice | parts.ResponseTool | None = field(None, TOOL_CHOICE)
+    text: parts.TextOptions | None = field(None, f"an object with a format, {FORMAT}")
 
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields for the model's endpoint in the shape of a chat, a named function in its own object."""
@@ -203,7 +190,7 @@ class ResponseBody(OpenAIBody):
         form = self.text.format if self.text and self.text.format and self.text.format.type != "text" else None
         return self.as_fields(
             tools,
-            _as_in_chat(choice.as_sent(), "function") if isinstance(choice, ResponseTool) else choice,
+            _as_in_chat(choice.as_sent(), "function") if isinstance(choice, parts.ResponseTool) else choice,
             self.parallel_tool_calls,
             response_format=form and _as_in_chat(form.as_sent(), "json_schema"),
             reasoning_effort=self.reasoning and self.reasoning.effort,
@@ -212,7 +199,7 @@ class ResponseBody(OpenAIBody):
 
 def as_sent(value: Any) -> Any:
     """Return a part of a body unchanged."""
-    if isinstance(value, Passed):
+    if isinstance(value, parts.Passed):
         return value.as_sent()
     return [as_sent(one) for one in value] if isinstance(value, list) else value
 
@@ -292,8 +279,8 @@ def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:
     if isinstance(part, list) and isinstance(given, list):
         for one, sent in zip(part, given, strict=True):
             yield from _unread(one, sent, f"{where}[]")
-    elif isinstance(part, BaseModel) and isinstance(given, dict) and not isinstance(part, Passed):
-        fields = {*type(part).model_fields, *(THOUGHTS if isinstance(part, Thinking) else ())}
+    elif isinstance(part, BaseModel) and isinstance(given, dict) and not isinstance(part, parts.Passed):
+        fields = {*type(part).model_fields, *(THOUGHTS if isinstance(part, parts.Thinking) else ())}
         for name, value in given.items():
             place = f"{where}.{name}" if where else name
             if name not in fields and where and value not in NOTHING and given.get("role") != "function":
