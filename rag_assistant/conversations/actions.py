@@ -43,11 +43,6 @@ class HistoryView(Struct, frozen=True):
     can_undo: str | None
 
     @property
-    def kept_turns(self) -> list[list[int]]:
-        """The kept turns as runs of [first, last]."""
-        return runs_of(self.fitted.receipt.kept_turns)
-
-    @property
     def horizon(self) -> int | None:
         """Where the newest part begins."""
         hidden = hidden_until(self.left_out)
@@ -86,7 +81,7 @@ class HistoryView(Struct, frozen=True):
             "first_visible_turn": receipt.first_kept_turn,
             "horizon": self.horizon,
             "has_horizon": self.has_horizon,
-            "kept_turns": self.kept_turns,
+            "kept_turns": runs_of(receipt.kept_turns),
             "turns_kept": receipt.turns_kept,
             "turns_dropped": receipt.turns_dropped,
             "left_out": [asdict(run) for run in self.left_out],

@@ -11,7 +11,8 @@ from babel.numbers import format_decimal
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
 
-from rag_assistant.web.i18n import catalogs, sentences
+from rag_assistant.web.i18n import sentences
+from rag_assistant.web.i18n.catalogs import translations
 from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
 from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
 
@@ -47,22 +48,22 @@ def language() -> Language:
 
 def gettext(text: str, **values: Any) -> str:
     """Return a text in the language of the request, with its values filled in."""
-    return catalogs.gettext(language().code, text).format(**values)
+    return translations(language().code).gettext(text).format(**values)
 
 
 def ngettext(one: str, many: str, n: int, **values: Any) -> str:
     """Return the plural form of a text for a number, which it contains as ``{n}``."""
-    return catalogs.ngettext(language().code, one, many, n).format(**{"n": number(n)} | values)
+    return translations(language().code).ngettext(one, many, n).format(**{"n": number(n)} | values)
 
 
 def in_template(text: str, /, **values: Any) -> Markup:
     """Return a text for a template: its own HTML is kept, values are escaped."""
-    return _as_markup(text, catalogs.gettext(language().code, text)).format(**values)
+    return _as_markup(text, translations(language().code).gettext(text)).format(**values)
 
 
 def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
     """Return the plural form of a text for a template; the number is ``{n}`` in it."""
-    text = catalogs.ngettext(language().code, one, many, n)
+    text = translations(language().code).ngettext(one, many, n)
     return _as_markup(one, text).format(**{"n": number(n)} | values)
 
 

@@ -134,13 +134,9 @@ def parsed(content: bytes) -> Any:
 
 MAX_HEAD_BYTES = 1000
 FORMAT, VERSION = "rag-assistant", 1
+FIRST_LINE = json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
 MAX_INT64 = 2**63 - 1
 KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation, "note": ArchivedNote}
-
-
-def head() -> str:
-    """Return the first line."""
-    return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
 
 
 def line_of(record: ArchivedDocument | WholeConversation | ArchivedNote) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING
 
-from rag_assistant.conversations.exchange.archive import ALLOWED, head, line_of
+from rag_assistant.conversations.exchange.archive import ALLOWED, FIRST_LINE, line_of
 from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export, read_texts
 from rag_assistant.records import Document, errors
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
@@ -77,7 +77,7 @@ def pack_archive(
                 with packed.open(f"{DOCUMENTS}/{document.sha256}", "w", force_zip64=True) as content:
                     copyfileobj(opened, content)
         with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
-            lines.write(head().encode())
+            lines.write(FIRST_LINE.encode())
             for document in there:
                 lines.write(line_of(document).encode())
             written = [lines.write(line_of(conversation).encode()) for conversation in conversations]

@@ -1,7 +1,7 @@
 """The page's texts in a language, read from its .po file."""
 
 from functools import cache
-from gettext import GNUTranslations
+from gettext import GNUTranslations, NullTranslations
 from io import BytesIO
 from pathlib import Path
 
@@ -31,24 +31,14 @@ def catalog(code: str) -> Catalog:
 
 
 @cache
-def translations(code: str) -> GNUTranslations:
-    """Return a language's catalog for gettext."""
+def translations(code: str) -> NullTranslations:
+    """Return a language's catalog for gettext; English is the source."""
+    if code == "en":
+        return NullTranslations()
     compiled = BytesIO()
     write_mo(compiled, catalog(code))
     compiled.seek(0)
     return GNUTranslations(compiled)
-
-
-def gettext(code: str, text: str) -> str:
-    """Return the translation of an English text, or the text itself if there is none."""
-    return text if code == "en" else translations(code).gettext(text)
-
-
-def ngettext(code: str, one: str, many: str, n: int) -> str:
-    """Return the plural form of an English text for a number, translated."""
-    if code == "en":
-        return one if n == 1 else many
-    return translations(code).ngettext(one, many, n)
 
 
 def script_texts(code: str) -> dict[str, str | dict[str, str]]:
@@ -64,5 +54,5 @@ def script_texts(code: str) -> dict[str, str | dict[str, str]]:
                 texts[message.id] = str(message.string)
             else:
                 one, many = message.id
-                texts[one] = {form_of(n): ngettext(code, one, many, n) for n in SAMPLES}
+                texts[one] = {form_of(n): translations(code).ngettext(one, many, n) for n in SAMPLES}
     return texts

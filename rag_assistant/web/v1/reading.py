@@ -73,9 +73,9 @@ def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
 
 
 def question_of(
-    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, conversation_id: int | None = None
+    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, named: int | str | None
 ) -> Question:
-    """Return the question in a request. Raises ModelNotFound, InvalidRequest."""
+    """Return the question in a request, in the conversation it names. Raises ModelNotFound, InvalidRequest."""
     if not sent.history.question.strip():
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
     if waiting := sent.history.open_calls:
@@ -90,7 +90,7 @@ def question_of(
     kept_uses = None if cleared is None else cleared.keep.value if cleared.keep else 3  # As Anthropic does.
     return body.question_about(
         sent.history.question,
-        conversation_id=conversation_id,
+        conversation_id=named if isinstance(named, int) else None,
         project_id=project.id if project else None,
         idempotency_key=key,
         on_overflow=body.on_overflow or ("compact" if compaction else TRUNCATIONS[getattr(body, "truncation", None)]),

@@ -131,10 +131,8 @@ def _asked(body: bodies.OpenAIBody, sent: reading.Sent, max_answer_tokens: int |
     """Return what the messages of a request ask."""
     ignored += [*sent.ignored, *reading.ignored_fields(body)]
     named = reading.conversation_named(request.headers.get("X-Conversation-Id"), body)
-    conversation_id = named if isinstance(named, int) else None
-    question = reading.question_of(body, sent, max_answer_tokens, idempotency_key(), conversation_id)
-    reading.refuse_stored_calls(question, sent, stored=named is not None)
-    stored = named is not None
+    question, stored = reading.question_of(body, sent, max_answer_tokens, idempotency_key(), named), named is not None
+    reading.refuse_stored_calls(question, sent, stored=stored)
     return Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
 
 
@@ -178,8 +176,7 @@ def _question_of(body: bodies.ResponseBody, sent: reading.Sent) -> tuple[Questio
         raise InvalidRequest(STORED_ALONE.format(continues), param="store")
     if behind is not None and named is not None:
         raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
-    conversation_id = named if isinstance(named, int) else None
-    question = reading.question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
+    question = reading.question_of(body, sent, body.max_output_tokens, idempotency_key(), named)
     reading.refuse_stored_calls(question, sent, stored=continues is not None)
     if behind is not None:
         turn = _turn_of(f"resp_{behind}")
