@@ -56,6 +56,7 @@ PURE = (
         "conversations.summary_lines",
         "retrieval.claims",
         "retrieval.dates",
+        "retrieval.document_dates",
         "retrieval.excerpts",
         "retrieval.follow_up",
         "retrieval.hybrid",
@@ -64,6 +65,7 @@ PURE = (
         "retrieval.sentences",
         "retrieval.tables",
         "retrieval.tokenize",
+        "retrieval.versions",
         "web.mcp.protocol",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
+from rag_assistant.retrieval.versions import time_of, without_other_versions
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
 
@@ -124,7 +126,10 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Ge
     """Yield an answer with quotes from a request's sources. Raises AnswerStopped."""
     result, count = draft.found, len(draft.sources)
     computed = [one for one in (result.computed,) if one is not None and one.n <= count]
-    quotes = computed or retriever.sources.quotes(result.query, draft.sources)
+    valid = without_other_versions(draft.sources, time_of(result.query.text, datetime.now(UTC).date()))
+    quotes = computed or next(
+        filter(None, (retriever.sources.quotes(result.query, some) for some in (valid, draft.sources))), []
+    )
     coverage = None if computed else result.coverage
     if quotes and not lead and result.guide.issuperset(one.n for one in quotes):
         lead = LEAD_GUIDE

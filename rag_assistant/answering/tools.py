@@ -221,7 +221,7 @@ class Tools:
 
     def _document(self, document_id: int, scope: Scope) -> Document:
         document = self._documents.get(document_id)
-        if not scope.holds(document.id, document.tags, document.library_id):
+        if not scope.holds(document.id, document.tags, document.library_id, document.date):
             raise DocumentNotFound(document_id)
         return document
 

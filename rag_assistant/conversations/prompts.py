@@ -128,7 +128,8 @@ def passages_text(sources: Sequence[Source]) -> str:
     texts = []
     for one in sources:
         page = f", page {one.page}" if one.page else ""
-        origin = f"{_unfence(one.document)}{page}{f', cited in turn {one.cited_in}' if one.cited_in else ''}"
+        dated = f", {one.own_date}" if one.own_date else ""
+        origin = f"{_unfence(one.document)}{dated}{page}{f', cited in turn {one.cited_in}' if one.cited_in else ''}"
         if one.turn is not None:  # An erasure finds it by this line (history/erasing.py).
             origin = f"earlier conversation {one.conversation_id}, turn {one.turn}, {one.date}"
         texts.append(f"[{one.n}] ({origin})\n{_unfence(one.text)}")

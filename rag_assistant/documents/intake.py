@@ -18,12 +18,13 @@ Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
 
 
 class SourceFile(Struct, frozen=True):
-    """A file elsewhere: ``origin`` identifies it, ``mark`` changes with its content."""
+    """A file elsewhere: ``origin`` identifies it, ``mark`` changes with its content, last on the day ``modified``."""
 
     origin: str
     name: str
     mark: str
     open: Callable[[], BufferedReader]
+    modified: str | None = None
 
 
 class Intake:
@@ -61,7 +62,9 @@ class Intake:
             return document_here, "unchanged"
         try:
             with file.open() as content:
-                document, _ = self._library.accept(content, file.name, replaces=document_here.id, tags=tags)
+                document, _ = self._library.accept(
+                    content, file.name, replaces=document_here.id, tags=tags, modified=file.modified
+                )
         except SameContent as error:
             document = self._documents.get(error.document_id)
             if document.state == "ready" and document.replaces is None:
@@ -73,7 +76,9 @@ class Intake:
         self, file: SourceFile, is_there: Callable[[str], bool], tags: Sequence[str]
     ) -> tuple[Document, Outcome]:
         with file.open() as content:
-            document, new = self._library.accept(content, file.name, origin=file.origin, tags=tags)
+            document, new = self._library.accept(
+                content, file.name, origin=file.origin, tags=tags, modified=file.modified
+            )
         self.by_origin[file.origin] = document
         if new:
             return document, "new"

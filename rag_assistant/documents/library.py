@@ -53,6 +53,7 @@ class Library:
         replaces: int | None = None,
         tags: Sequence[str] = (),
         library_id: int | None = None,
+        modified: str | None = None,
     ) -> tuple[Document, bool]:
         """Store a file and queue it; return its document, and False if its content existed already.
 
@@ -62,6 +63,7 @@ class Library:
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         received = replace(received, origin=origin, replaces=replaces, tags=tuple(tags), library_id=library_id)
+        received = replace(received, modified=modified)
         new = False
         try:
             document, new = self.documents.add(received, self._max_bytes())

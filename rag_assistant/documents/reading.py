@@ -1,8 +1,9 @@
 """From the file of a document to its text in chunks, with text recognition for scanned pages."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -14,10 +15,11 @@ from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.extraction.recognised import with_recognised
 from rag_assistant.extraction.text_recognition import INSTALL, is_installed, recognise
 from rag_assistant.files.store import BYTES_AT_ONCE
-from rag_assistant.records import Document, DocumentState
+from rag_assistant.records import Chunk, Document, DocumentState
 from rag_assistant.records.documents import ExtractedText, RecognisedPage
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.retrieval.chunking import chunk_document
+from rag_assistant.retrieval.document_dates import date_in_name, date_in_text
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -116,7 +118,8 @@ class DocumentReader(Struct, frozen=True):
             raise ExtractionFailed(extracted.warning)
         cut = chunk_document(extracted, settings.chunk_chars, refuse)
         chunks, terms = index_terms(document.name, cut)
-        is_current = self.chunks.keep_text(document.id, extracted, chunks, terms)
+        dated = with_dates(extracted, document.name, chunks)
+        is_current = self.chunks.keep_text(document.id, dated, chunks, terms)
         # Or another process stored the same, before this one took the document over.
         if is_current or self.documents.is_ours_in("embedding" if chunks else "recognising", document.id):
             return "embed" if chunks else "recognise"
@@ -132,6 +135,13 @@ class DocumentReader(Struct, frozen=True):
         if self.settings().ocr == "off":
             return RECOGNITION_OFF
         return None if is_installed() else RECOGNITION_MISSING
+
+
+def with_dates(extracted: ExtractedText, name: str, chunks: Sequence[Chunk]) -> ExtractedText:
+    """Return a text with the dates that it and its document's name have."""
+    today, language = datetime.now(UTC).date(), next((one.language for one in chunks if one.language), "")
+    dates = {"text": date_in_text(extracted.text, language, today), "name": date_in_name(name, today)}
+    return replace(extracted, dates={**extracted.dates, **dates})
 
 
 RECOGNITION_OFF = "Text recognition is switched off (setting ocr)."

@@ -94,6 +94,7 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
     else:
         package.unpack_in_vain()
         return read_converted(content, kind)
+    extracted = replace(extracted, dates={"properties": package.date})
     if package.unread:
         unread = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
         warning = f"{extracted.warning} {unread}" if extracted.warning else unread

@@ -50,6 +50,11 @@ class Source(Struct, frozen=True):
     date: str | None = None
     date_from: DateOrigin | None = None
 
+    @property
+    def own_date(self) -> str | None:
+        """Its document's date, ``None`` if that is only the day on which it was added."""
+        return None if self.date_from in (None, "added") else self.date
+
 
 class ModelRequest(Struct, frozen=True):
     """What one request asks of a model; ``tools`` are schemas in the OpenAI format.

@@ -24,8 +24,8 @@ class ExtractedText(Struct, frozen=True):
     """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is Markdown.
 
     ``page_starts`` are character offsets, empty if there are no pages (slides are pages). ``scans`` are the pages,
-    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read. ``date``
-    is the one among the file's properties.
+    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read.
+    ``dates`` are those that the file has for it.
     """
 
     text: str
@@ -34,7 +34,7 @@ class ExtractedText(Struct, frozen=True):
     markdown: bool = False
     warning: str | None = None
     scans: tuple[int, ...] = ()
-    date: str | None = None
+    dates: Mapping[DateOrigin, str | None] = {}
 
 
 class Word(Struct, frozen=True):

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from rag_assistant.records.base import UNSET, Unset
 
 
 class Scope(Struct, frozen=True):
-    """Which documents are searched: those named or in a named library, with one of the tags; empty parts don't
-    restrict.
+    """Which documents are searched: those named or in a named library, with one of the tags, dated from ``after`` to
+    ``before``, which may be a year or a month only; empty parts don't restrict.
 
     A newer version that is named is searched once it has replaced the older one.
     """
@@ -18,19 +18,24 @@ class Scope(Struct, frozen=True):
     document_ids: tuple[int, ...] = ()
     tags: tuple[str, ...] = ()
     library_ids: tuple[int, ...] = ()
+    after: str | None = None
+    before: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.document_ids or self.tags or self.library_ids)
+        return self != EVERYTHING
 
-    def as_dict(self) -> dict[str, list[Any]] | None:
+    def as_dict(self) -> dict[str, Any] | None:
         """Return the scope as stored and shown, ``None`` if it includes all documents."""
-        return {name: list(getattr(self, name)) for name in SCOPE_FIELDS} if self else None
+        return to_builtins(self) if self else None
 
-    def holds(self, document_id: int, tags: Iterable[str], library_id: int | None) -> bool:
+    def holds(self, document_id: int, tags: Iterable[str], library_id: int | None, date: str) -> bool:
         """Return whether a document with these tags is in the scope."""
         named = document_id in self.document_ids or library_id in self.library_ids
-        return (named or not (self.document_ids or self.library_ids)) and (
-            not self.tags or bool(set(self.tags) & set(tags))
+        return (
+            (named or not (self.document_ids or self.library_ids))
+            and (not self.tags or bool(set(self.tags) & set(tags)))
+            and (not self.after or date >= self.after[: len(date)])
+            and (not self.before or date[: len(self.before)] <= self.before)
         )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence, Set
+from datetime import UTC, datetime
 from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import FORMS, content_words, search_words
 from rag_assistant.retrieval.value_kinds import has_named_kind
+from rag_assistant.retrieval.versions import preferred, time_of
 from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ class Retriever:
         passages = own if support == "nothing_found" else passages
         if support != "nothing_found":
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
+        passages = preferred(passages, time_of(query.text, datetime.now(UTC).date()))
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
         # "Oldest" may be nowhere in the text: a table that has all other words answers nonetheless.
         if support != "found" and self.sources.computed(query, number_sources(passages)):

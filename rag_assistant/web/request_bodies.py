@@ -1,5 +1,6 @@
 """Request bodies: the fields of each, and what they accept."""
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
@@ -53,6 +54,13 @@ def shown_as_it_is(name: str) -> str:
     return name
 
 
+def real_day(text: str) -> str | None:
+    """Return a date in ISO 8601, ``None`` if it is empty. Raises ValueError if there is no such day."""
+    return date.fromisoformat(f"{text}-01-01"[:10]).isoformat()[: len(text)] if text else None
+
+
+Day = Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}){0,2})?$"), AfterValidator(real_day)]
+DAY = "a date such as 2024-05-31, 2024-05 or 2024"
 Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
 BillId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}-[0-9]{1,10}$")]
 Tag = Annotated[
@@ -99,13 +107,16 @@ class ScopeBody(Strict):
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
     library_ids: list[Id] | None = field(None, LIBRARY_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    after: Day | None = field(None, f"{DAY}, or null for all documents")
+    before: Day | None = field(None, f"{DAY}, or null for all documents")
 
     def scope(self, now: Scope = EVERYTHING) -> Scope | None:
         """Return the new scope, ``None`` if the body has none; parts it leaves out stay."""
         if not self.model_fields_set.intersection(SCOPE_FIELDS):
             return None
         parts = {name: getattr(self if name in self.model_fields_set else now, name) for name in SCOPE_FIELDS}
-        return Scope(**{name: tuple(dict.fromkeys(values or ())) for name, values in parts.items()})
+        lists = {name: tuple(dict.fromkeys(parts[name] or ())) for name in parts.keys() - {"after", "before"}}
+        return Scope(**lists, after=parts["after"], before=parts["before"])
 
 
 class AnyQuestionBody(ScopeBody):
@@ -305,6 +316,7 @@ class ChangeDocumentBody(Strict):
     name: DocumentName | None = field(None, DOCUMENT_NAME)
     tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
     library_id: int | None = field(None, f"{ID}: the library that it moves to, or null", ge=1, le=MAX_INT32)
+    date: Day | None = field(None, f"{DAY}, or null for the one that was found")
 
 
 class UploadFields(Strict):

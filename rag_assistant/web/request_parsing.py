@@ -12,7 +12,7 @@ from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
-from rag_assistant.web.request_bodies import ID, NoFields, QueryBody
+from rag_assistant.web.request_bodies import ID, NoFields, QueryBody, ScopeBody
 from rag_assistant.web.routing import API, Route, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
 
@@ -162,11 +162,13 @@ def flag_asked(name: str) -> bool | None:
 
 
 def scope_asked() -> Scope:
-    """Return the documents given by document_id and tag in the address, both repeatable."""
+    """Return the documents given by document_id and tag in the address, both repeatable, and by after and before."""
     tags = request.args.getlist("tag")
     if any(storable(tag) != tag for tag in tags):
         raise InvalidRequest(f"tag {INVALID_CHARACTER}")
-    return Scope(ids_of("document_id", request.args.getlist("document_id")), tuple(tags))
+    days = checked(ScopeBody, {name: request.args[name] for name in ("after", "before") if name in request.args})
+    ids = ids_of("document_id", request.args.getlist("document_id"))
+    return Scope(ids, tuple(tags), after=days.after, before=days.before)
 
 
 def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:

@@ -55,6 +55,8 @@ class _Request(Struct):
     max_history_turns: Number | None = None
     document_ids: list[int] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    after: str | None = None
+    before: str | None = None
     on_overflow: str | None = None
     options: AnswerOptions | None = None
 

@@ -103,6 +103,9 @@ def _scope_in_words(scope: Scope) -> str:
     parts = {"document": scope.document_ids, "library": scope.library_ids}
     named = " or ".join(f"{name} {', '.join(map(str, ids))}" for name, ids in parts.items() if ids)
     tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
+    if scope.after or scope.before:
+        dated = f"dated {scope.after or '…'} to {scope.before or '…'}"
+        tagged = f"{tagged} and {dated}" if tagged else dated
     if not named:
         return f"documents {tagged}"
     return f"{named}, where {tagged}" if tagged else named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -52,7 +53,8 @@ def file_at(path: Path, given: Iterable[Path]) -> SourceFile:
         raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
     status = target.lstat()
     mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
-    return SourceFile(str(target), path.name, mark, partial(_open_in, root, target))
+    day = datetime.fromtimestamp(status.st_mtime, UTC).date().isoformat()
+    return SourceFile(str(target), path.name, mark, partial(_open_in, root, target), day)
 
 
 def _open_in(root: Path, target: Path) -> BufferedReader:
@@ -100,7 +102,8 @@ class Bucket:
                 key = file.name
                 if not is_hidden(key.split("/")):
                     name = key.rsplit("/", 1)[-1]
-                    yield SourceFile(f"{self._prefix}{key}", name, mark, partial(self._files.open, key))
+                    day = datetime.fromtimestamp(file.stored_at, UTC).date().isoformat()
+                    yield SourceFile(f"{self._prefix}{key}", name, mark, partial(self._files.open, key), day)
         except FilesUnavailable as error:
             raise OriginUnavailable(str(error)) from error
 

@@ -51,9 +51,10 @@ class GitRepository:
         self._refuse_too_many()
         self._git(*inside, "reset", "--quiet", "--hard", "FETCH_HEAD")
         self._git(*inside, "clean", "--quiet", "-ffdx")
-        root = self._clone.resolve()
+        root, day = self._clone.resolve(), self._git(*inside, "log", "-1", "--format=%cs").strip()
         for file in Folder(self._clone).files():
-            yield replace(file, origin=f"{self.address}#{Path(file.origin).relative_to(root).as_posix()}")
+            origin = f"{self.address}#{Path(file.origin).relative_to(root).as_posix()}"
+            yield replace(file, origin=origin, modified=day)
 
     def holds(self, origin: str) -> bool:
         """Return whether a document's origin is in this repository."""
@@ -72,12 +73,12 @@ class GitRepository:
         if files > MAX_FILES:
             raise OriginUnavailable(f"{self._url} has more than {MAX_FILES:,} files, which is the limit.")
 
-    def _git(self, *words: str) -> None:
+    def _git(self, *words: str) -> str:
         if shutil.which("git") is None:
             raise OriginUnavailable("git is not installed on this machine.")
         needed = {name: value for name, value in os.environ.items() if name in NEEDED}
         try:
-            subprocess.run(
+            return subprocess.run(
                 [*GIT, *words],
                 check=True,
                 capture_output=True,
@@ -86,7 +87,7 @@ class GitRepository:
                 stdin=subprocess.DEVNULL,
                 timeout=TIMEOUT_SECONDS,
                 env=plain_environment() | DEFAULT | needed | SILENT,
-            )
+            ).stdout
         except subprocess.TimeoutExpired as error:
             raise OriginUnavailable(f"{self._url} takes longer than {TIMEOUT_SECONDS:g} seconds.") from error
         except subprocess.CalledProcessError as error:

@@ -10,6 +10,7 @@ from typing import Any
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
 from rag_assistant.extraction.formats.markup import MARK, raised, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.packages import number
+from rag_assistant.extraction.formats.properties import date_in
 from rag_assistant.extraction.formats.rtf import prepared, with_list_marks
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import attributes_of, content_of
@@ -52,6 +53,9 @@ FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
 NOT_SHOWN = [
     (re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("title", "svg", "style", "script")
 ] + [(re.compile("<!--"), re.compile("-->"))]
+STAMP = re.compile(
+    r"<meta\b[^<>]{0,80}(?:modified|published|issued|date)[^<>]{0,40}content=[\"']?(\d{4}-?\d\d-?\d\d)", re.I
+)
 ABOVE = re.compile(r"<sup\b[^<>]*>\s*([\d+-]{1,9})\s*</sup\s*>", re.I)
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
@@ -62,7 +66,7 @@ DAY_ZERO = re.compile(r"(?<=\| )(?:1899-12-3[01]|1904-01-01) (\d\d:\d\d:\d\d)(?=
 
 def read_converted(content: bytes, media_type: str) -> ExtractedText:
     """Return the text of a file as Markdown. Raises ExtractionFailed."""
-    title = ""
+    title, stamps = "", STAMP.findall(decoded(content)) if media_type == HTML else []
     if media_type == HTML or (media_type == RTF and b"\0" in content[:100]):
         content, title = _in_utf8(content, media_type)
     if media_type == RTF:
@@ -76,7 +80,9 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
     if media_type == XLSX:
         text = DAY_ZERO.sub(r"\1", MIDNIGHT.sub(r"\1", text))
     warning = "Not all parts of this file could be read." if result.processing_warnings else None
-    return ExtractedText(text, media_type, markdown=True, warning=warning)
+    # The last of them: a page may have been changed since it was published.
+    stamps = sorted(stamps, reverse=True) or [str(result.metadata.get(name)) for name in ("modified_at", "created_at")]
+    return ExtractedText(text, media_type, markdown=True, warning=warning, dates={"properties": date_in(*stamps)})
 
 
 def _convert(content: bytes, media_type: str) -> Any:

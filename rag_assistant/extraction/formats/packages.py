@@ -4,9 +4,11 @@ import io
 import posixpath
 import zipfile
 import zlib
+from contextlib import suppress
 from xml.etree import ElementTree
 
 from rag_assistant.extraction.formats.kinds import SUPPORTED, kind_of_package
+from rag_assistant.extraction.formats.properties import date_in
 from rag_assistant.records.errors import ExtractionFailed
 
 MAX_INFLATED_BYTES = 100_000_000
@@ -104,6 +106,15 @@ class Package:
             if kind == "officeDocument" and target in self.names:
                 return target
         raise ExtractionFailed("This file is damaged: its main part is missing.")
+
+    @property
+    def date(self) -> str | None:
+        """The date in its properties: when it was last changed, or made."""
+        stamps: dict[str, str | None] = {}
+        for name in ("docProps/core.xml", "meta.xml"):
+            with suppress(ExtractionFailed):
+                stamps |= {local(one): one.text for one in self.xml(name).iter()}
+        return date_in(*map(stamps.get, ("modified", "date", "created", "creation-date")))
 
     def unpack_in_vain(self) -> None:
         """Unpack everything that a library would. Raises ExtractionFailed if that fails, is larger than declared, or

@@ -19,6 +19,7 @@ from rag_assistant.extraction.formats.attachments import Attachments, Read, read
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.letters import is_misread, is_no_language
 from rag_assistant.extraction.formats.markup import joined, pages_of
+from rag_assistant.extraction.formats.properties import date_in
 from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.extraction.recognised import Box, box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
@@ -219,7 +220,8 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
         else None,
         *unread,
     ]
-    return replace(pages_of(texts, PDF, " ".join(filter(None, warnings)) or None), scans=scans)
+    dates = {"properties": date_in(*map(pdf.get_metadata_value, ("CreationDate", "ModDate")))}
+    return replace(pages_of(texts, PDF, " ".join(filter(None, warnings)) or None), scans=scans, dates=dates)
 
 
 def _contents(attached: Iterable[Any]) -> Attachments:

@@ -71,7 +71,7 @@ def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
         own = {
             "question": (items[0]["content"] or "") if items else "",
             "answer": committed_text(connection, row["id"]) if row["status"] == "running" else answer,
-            "scope": {name: request.get(name, ()) for name in SCOPE_FIELDS},
+            "scope": {name: request[name] for name in SCOPE_FIELDS if name in request},
             "images": items[0].get(IMAGES, ()) if items else (),
             "sources": row["sources"] or (),
             "retry_after_seconds": wait if wait > 0 else None,

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, tuple_, union_all, update
 
 from rag_assistant.records import Chunk, KnownEmbedder, Passage, Scope
-from rag_assistant.records.documents import DateOrigin, ExtractedText, dated
+from rag_assistant.records.documents import ExtractedText, dated
 from rag_assistant.storage.database import Store, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped, serving_model
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
@@ -139,19 +139,12 @@ _PENDING = select(chunks.c.id).where(chunks.c.document_id.in_(_HIDDEN))
 class ChunkStore(Store):
     """Stores the text of documents, and returns what a search found."""
 
-    def keep_text(
-        self,
-        document_id: int,
-        extracted: ExtractedText,
-        pieces: Sequence[Chunk],
-        words: list[str],
-        dates: Mapping[DateOrigin, str | None] = {},
-    ) -> bool:
-        """Store a document's text, chunks and words, which makes it searchable by keyword.
+    def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
+        """Store a document's text, dates, chunks and words, which makes it searchable by keyword.
 
-        ``words[i]`` is what keyword search indexes of ``pieces[i]``, ``dates`` are those found in the document. Chunks
-        of an earlier attempt are replaced, unless they are the same: then their embeddings stay. A document without
-        chunks waits for text recognition. Return False if the document was deleted or cancelled meanwhile.
+        ``words[i]`` is what keyword search indexes of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
+        they are the same: then their embeddings stay. A document without chunks waits for text recognition. Return
+        False if the document was deleted or cancelled meanwhile.
         """
         with self._database.write(adds=True) as connection:
             own = select(documents.c.state, documents.c.dates).where(documents.c.id == document_id).with_for_update()
@@ -166,7 +159,7 @@ class ChunkStore(Store):
                 "reason": extracted.warning,
                 "page_starts": list(extracted.page_starts),
                 "chunks": len(pieces),
-                **dated(row.dates, dates),
+                **dated(row.dates, extracted.dates),
             }
             if not same:
                 drop_chunks(connection, document_id)

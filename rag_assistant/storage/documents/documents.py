@@ -120,7 +120,7 @@ class DocumentStore(DocumentProgress):
             changed: dict[str, Any] = {key: value for key, value in new if value is not None}
             if name is not None:
                 changed["name_key"] = name_key(name)
-            if not isinstance(date, Unset):
+            if not isinstance(date, Unset) and date != row["date"]:
                 changed |= dated(row["dates"], {"person": date})
             set_values(connection, documents, document_id, changed)
             if tags is not None:

@@ -107,6 +107,13 @@ def in_scope(bound: Bound, document_id: ColumnElement[int], scope: Scope) -> Col
     if scope.tags:
         tagged = select(document_tags.c.document_id).where(document_tags.c.tag.in_(scope.tags))
         conditions.append(document_id.in_(tagged))
+    date = documents.c.date
+    if scope.after:
+        later = date >= func.substr(scope.after, 1, func.length(date))
+        conditions.append(document_id.in_(select(documents.c.id).where(later)))
+    if scope.before:
+        earlier = func.substr(date, 1, len(scope.before)) <= scope.before
+        conditions.append(document_id.in_(select(documents.c.id).where(earlier)))
     return and_(true(), *conditions)
 
 

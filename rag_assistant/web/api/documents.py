@@ -97,11 +97,12 @@ def tags() -> Response:
 
 @blueprint.patch("/<int:document_id>", policy=DOCUMENTS, answer=DocumentAnswer, body=ChangeDocumentBody)
 def change(document_id: int) -> Response:
-    """Rename a document, change its tags, or move it to another library."""
+    """Rename a document, change its tags or its date, or move it to another library."""
     body = read_body(ChangeDocumentBody)
     if body.library_id is not None:
         services().documents.move(document_id, body.library_id)
-    return jsonify(visible_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
+    changed = services().documents.change(document_id, name=body.name, tags=body.tags, date=body.given("date"))
+    return jsonify(visible_data(changed))
 
 
 @blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer)

@@ -221,7 +221,7 @@ def receipts_key() -> Response:
 @blueprint.get(
     "/search",
     policy=READ,
-    params=("q", "limit", "document_id", "tag", "conversation_id"),
+    params=("q", "limit", "document_id", "tag", "after", "before", "conversation_id"),
     answer={"query": str, "follow_up_context": str | None, "passages": list[PassageAnswer]},
 )
 def search() -> Response:

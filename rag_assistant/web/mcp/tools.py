@@ -168,7 +168,9 @@ class AssistantTools:
 def _answer_text(turn: Turn) -> str:
     """Return an answer with its cited sources, and what of the conversation was left out."""
     sources = [
-        f"[{source.n}] {source.document}" + (f", page {source.page}" if source.page else "")
+        f"[{source.n}] {source.document}"
+        + (f", {source.own_date}" if source.own_date else "")
+        + (f", page {source.page}" if source.page else "")
         for source in turn.sources
         if source.cited
     ]

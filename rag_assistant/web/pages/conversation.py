@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
+from msgspec.structs import replace
 
 from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResult, is_command, run_command
 from rag_assistant.conversations.summary_lines import LEAD_OF_MODEL, MODEL_LEAD
@@ -22,7 +23,7 @@ from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.history import EXAMPLES
-from rag_assistant.web.pages.source import doubt_in_words, doubts_of
+from rag_assistant.web.pages.source import date_of, doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.request_bodies import QueryBody, SummariseBody
 from rag_assistant.web.request_parsing import checked, form_fields, ids_of, whole_number
@@ -270,6 +271,11 @@ def markdown(turn: Turn, plain: bool = False) -> str:
 def scope_in_words(scope: Scope) -> str:
     """Return a scope in words, such as "geese.pdf" or "documents tagged birds or boats"."""
     tags = _listed(scope.tags, gettext("or"))
+    if scope.after or scope.before:
+        dates = " - ".join(date_of(one) if one else "…" for one in (scope.after, scope.before))
+        others = replace(scope, after=None, before=None)
+        dated = gettext("documents dated {dates}", dates=dates)
+        return f"{dated}; {scope_in_words(others)}" if others else dated
     if not (scope.document_ids or scope.library_ids):
         return gettext("documents tagged {tags}", tags=tags)
     named = scope.document_ids[:MAX_NAMED]

@@ -42,10 +42,11 @@ blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 50
 DEFAULT_SORT: DocumentSort = "-added"
-# Messages for invalid names and tags.
+# Messages for invalid fields.
 HINTS: dict[str | None, str] = {
     "name": f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes.",
     "tags": f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas.",
+    "date": "Write the date as 2024-05-31, 2024-05 or 2024.",
 }
 # Example questions for a document, made from its beginning.
 MAX_EXAMPLES, CHARS_READ = 3, 8_000
@@ -122,7 +123,7 @@ for rule, action in (
 
 @blueprint.post("/documents/<int:document_id>/change", policy=DOCUMENTS)
 def change(document_id: int) -> Response:
-    """Rename a document or change its tags; an empty field removes all."""
+    """Rename a document, or change its tags or its date; an empty field removes all, or a corrected date."""
     with _hints():
         api.change(document_id)
     return _to_library()

@@ -99,9 +99,8 @@ def name_of_source(source: Source) -> str:
 @blueprint.app_template_filter()
 def date_of(iso: str) -> str:
     """Return a date in ISO 8601 in the reader's language: 3 Sept 2026, Sept 2026 or 2026."""
-    year, *rest = map(int, iso.split("-"))
-    month, day = [*rest, 1, 1][:2]
-    return format_skeleton(("y", "yMMM", "yMMMd")[len(rest)], date(year, month, day), locale=language().locale)
+    first = date.fromisoformat(f"{iso}-01-01"[:10])
+    return format_skeleton(("y", "yMMM", "yMMMd")[iso.count("-")], first, locale=language().locale)
 
 
 @blueprint.app_template_filter()

@@ -55,7 +55,13 @@ def test_what_a_question_was_about_is_exported(client: FlaskClient) -> None:
     ask(client, "How many geese?", document_ids=[document["document_id"]])
     markdown, data = exported(client, 1)
     assert f"*Limited to document {document['document_id']}.*" in markdown
-    assert data["turns"][0]["scope"] == {"document_ids": [document["document_id"]], "tags": [], "library_ids": []}
+    assert data["turns"][0]["scope"] == {
+        "document_ids": [document["document_id"]],
+        "tags": [],
+        "library_ids": [],
+        "after": None,
+        "before": None,
+    }
 
 
 def test_the_page_of_a_source_is_exported(client: FlaskClient, stub: StubModel) -> None:
@@ -76,7 +82,13 @@ def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
     client.patch("/api/conversations/1", json={"document_ids": [document["document_id"]]})
     markdown, data = exported(client, 1)
     assert f"*Limited to document {document['document_id']}.*" in markdown
-    assert data["scope"] == {"document_ids": [document["document_id"]], "tags": [], "library_ids": []}
+    assert data["scope"] == {
+        "document_ids": [document["document_id"]],
+        "tags": [],
+        "library_ids": [],
+        "after": None,
+        "before": None,
+    }
 
 
 def test_a_conversation_is_exported_whole(client: FlaskClient, stub: StubModel) -> None:

@@ -34,7 +34,7 @@ def test_a_project_is_made_read_changed_and_deleted(client: FlaskClient) -> None
     assert made == {
         "project_id": 1, "name": "Harbour", "instructions": "Speak of boats.", "conversations": 0, "owner": None,
         "everyone": None, "shares": [], "mine": True, "writable": True, "max_history_turns": 1, "on_overflow": "trim",
-        "scope": {"document_ids": [], "tags": ["sea"], "library_ids": []},
+        "scope": {"document_ids": [], "tags": ["sea"], "library_ids": [], "after": None, "before": None},
     }  # fmt: skip
     assert client.get("/api/projects").json == {"projects": [made]}
     changed = client.patch("/api/projects/1", json={"name": "Port", "max_history_turns": "default", "tags": None}).json

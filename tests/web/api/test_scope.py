@@ -45,6 +45,8 @@ def test_the_scope_of_a_first_question_stays_with_its_conversation(
         "document_ids": [library[0]],
         "tags": [],
         "library_ids": [],
+        "after": None,
+        "before": None,
     }
     assert named(ask(client, QUESTION, conversation_id=conversation)) == {"geese.txt"}
 
@@ -63,12 +65,17 @@ def test_a_conversation_is_set_to_some_documents_and_back_to_all(client: FlaskCl
     conversation = ask(client, QUESTION)["conversation_id"]
     assert client.get(f"/api/conversations/{conversation}").json["scope"] is None
     status, data = set_scope(client, conversation, document_ids=[library[1], library[1]])
-    assert (status, data["scope"]) == (200, {"document_ids": [library[1]], "tags": [], "library_ids": []})
+    assert (status, data["scope"]) == (
+        200,
+        {"document_ids": [library[1]], "tags": [], "library_ids": [], "after": None, "before": None},
+    )
     assert named(ask(client, QUESTION, conversation_id=conversation)) == {"ducks.txt"}
     assert set_scope(client, conversation, tags=["birds"])[1]["scope"] == {
         "document_ids": [library[1]],
         "tags": ["birds"],
         "library_ids": [],
+        "after": None,
+        "before": None,
     }
     assert set_scope(client, conversation, title="Renamed")[1]["scope"]["tags"] == ["birds"]
     assert set_scope(client, conversation, document_ids=None, tags=None)[1]["scope"] is None

@@ -43,7 +43,7 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     assert (project["name"], project["instructions"], project["max_history_turns"]) == ("Port", "Speak of boats.", None)
     assert (project["on_overflow"], project["scope"]) == (
         "ask",
-        {"document_ids": [document], "tags": ["sea"], "library_ids": []},
+        {"document_ids": [document], "tags": ["sea"], "library_ids": [], "after": None, "before": None},
     )
     page = client.get("/projects/1").text
     assert 'value="all"' in page

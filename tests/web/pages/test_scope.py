@@ -53,6 +53,8 @@ def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: 
         "document_ids": [],
         "tags": ["birds"],
         "library_ids": [],
+        "after": None,
+        "before": None,
     }
     _, place = post(client, "/ask", question="And now?", conversation_id="1", document_ids=str(geese))
     assert place == "/conversations/1#turn-2"

@@ -1,0 +1,71 @@
+"""Find the date that a document gives itself: in a line near its start, or in its name. Pure.
+
+It is in ISO 8601, such as 2024-05-31, 2024-05 or 2024. What may mean two days, such as 3/4/2024 in English, is none.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import date
+from pkgutil import get_data
+
+from rag_assistant.retrieval.dates import dates_in
+
+WORDS: dict[str, list[str]] = json.loads(get_data(str(__package__), "document_dates.json") or b"")
+# What a date follows: words for when it is valid, was changed, was published; a weekday may come between.
+LABELS = [
+    re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{labels})\W{{0,8}}(?:\w{{2,10}}\.?,? )?\Z", re.IGNORECASE | re.MULTILINE)
+    for labels in WORDS["labels"]
+]
+# A date alone on its line; a place may precede it.
+ALONE = re.compile(r"(?:^|\n)\W{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
+CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600
+# In these, 3/4/2024 has the month or the day first.
+UNDECIDED = ("", "english")
+DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
+MONTH = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.](0[1-9]|1[0-2])(?!\d)")
+YEAR = re.compile(r"(?<![^\W_])((?:19|20)\d\d)(?![^\W_])")
+
+
+def date_in_text(text: str, language: str, today: date) -> str | None:
+    """Return the date of a document that a line near its start gives, in its ``language``."""
+    start = text[:CHARS_READ]
+    by_rank: dict[int, str] = {}
+    for match, iso in iso_dates(start, language):
+        before = start[max(0, match.start() - CHARS_BEFORE) : match.start()]
+        rank = next((n for n, label in enumerate(LABELS) if label.search(before)), None)
+        after = start[match.end() : match.end() + 3].partition("\n")[0]
+        if rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
+            rank = len(LABELS)
+        if rank is not None and iso[:4] <= str(today.year + 1):
+            by_rank.setdefault(rank, iso)
+    return by_rank[min(by_rank)] if by_rank else None
+
+
+def date_in_name(name: str, today: date) -> str | None:
+    """Return the date in a document's name; a year alone counts if it is the only one, and not to come."""
+    if day := DAY.search(name):
+        return f"{day[1]}-{day[3]}-{day[4]}"
+    if month := MONTH.search(name):
+        return f"{month[1]}-{month[2]}"
+    written = next((iso for _, iso in iso_dates(name.replace("_", " "), "")), None)
+    years = set(YEAR.findall(name))
+    return written or (years.pop() if len(years) == 1 and min(years) <= str(today.year) else None)
+
+
+def iso_dates(text: str, language: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the dates with a year in a text, in order."""
+    for match, days in dates_in(text):
+        parts = match.groupdict()
+        if not parts.get("year") or not 1900 <= int(parts["year"]) <= 2100:
+            continue
+        if len(days) > 1 and language in UNDECIDED:
+            continue
+        # With figures, the other order is only possible where this one is not.
+        written = int(parts["day"]) if parts.get("day") else None
+        month, day = next((one for one in days if one[1] == written), min(days))
+        try:
+            whole = date(int(parts["year"]), month, day or 1).isoformat()
+        except ValueError:
+            continue
+        yield match, whole if day else whole[:7]

@@ -1,0 +1,100 @@
+"""Prefer, among passages that say the same in several versions, the one valid at the time a question is about. Pure.
+
+A question without a word for a time ("current", "in 2023") changes nothing.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from itertools import islice
+from pkgutil import get_data
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from rag_assistant.records import Passage, Source
+from rag_assistant.retrieval.document_dates import YEAR, iso_dates
+from rag_assistant.retrieval.tokenize import search_words
+
+Dated = TypeVar("Dated", Passage, Source)
+
+WORDS = json.loads(get_data(str(__package__), "versions.json") or b"")
+# Chinese has no blanks, and Arabic writes short words together with the next one. The last two precede a date.
+CURRENT, LAST_YEAR, SINCE, BEFORE = (
+    re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{'|'.join(WORDS[name])})(?![A-Za-zÀ-ÿ]){end}", re.IGNORECASE)
+    for name, end in (("current", ""), ("last_year", ""), ("since", r"\Z"), ("before", r"\Z"))
+)
+# Later than every date.
+NOW = "9999"
+# Dates that a document itself has can be compared with each other; others only with those of one kind.
+OWN_DATES = ("person", "text", "name", "properties")
+# Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs
+# of bench/retrieval/versions.py, measured on the other.
+MIN_SHARED = 0.6
+# Far worse passages aren't about the same.
+MIN_SCORE = 0.5
+MAX_COMPARED = 20
+
+
+def time_of(question: str, today: date) -> str | None:
+    """Return the time that a question is about, in ISO 8601; NOW for "current", ``None`` if it has no such word."""
+    dates = [(match.start(), iso) for match, iso in iso_dates(question, "")]
+    dates = dates or [(match.start(), match[1]) for match in YEAR.finditer(question)]
+    if not dates:
+        last_year = str(today.year - 1) if LAST_YEAR.search(question) else None
+        return last_year or (NOW if CURRENT.search(question) else None)
+    start, iso = dates[-1]
+    before = question[:start].rstrip()
+    if SINCE.search(before):
+        return NOW
+    if BEFORE.search(before):
+        return (date.fromisoformat(f"{iso}-01-01"[:10]) - timedelta(days=1)).isoformat()
+    return iso
+
+
+def versions_in(passages: Sequence[Dated]) -> list[list[Dated]]:
+    """Return the groups of passages of different documents that are versions of one text, best passage first."""
+    groups: list[list[Dated]] = []
+    for one in islice(passages, MAX_COMPARED):
+        group = next((group for group in groups if _is_version(one, group[0])), None)
+        if group is None:
+            groups.append([one])
+        elif one.document_id not in {other.document_id for other in group}:
+            group.append(one)
+    return [group for group in groups if len(group) > 1]
+
+
+def valid_at(time: str, group: Iterable[Dated]) -> Dated | None:
+    """Return the newest passage dated no later than some time, the better of equal ones; ``None`` if all are later."""
+    then = [one for one in group if (one.date or "")[: len(time)] <= time]
+    return max(then, key=lambda one: one.date or "", default=None)
+
+
+def preferred(passages: Sequence[Passage], time: str | None) -> list[Passage]:
+    """Return the passages with those valid at a time in front of their other versions; none is left out."""
+    ranked = list(passages)
+    for group in versions_in(passages) if time else ():
+        valid = valid_at(time or NOW, group)
+        if valid is not None and valid is not group[0]:
+            ranked.remove(valid)
+            ranked.insert(ranked.index(group[0]), replace(valid, score=max(valid.score, group[0].score)))
+    return ranked
+
+
+def without_other_versions(sources: Sequence[Source], time: str | None) -> list[Source]:
+    """Return the sources without versions of a text that weren't valid at a time."""
+    groups = versions_in(sources) if time else []
+    others = {one.n for group in groups if (valid := valid_at(time or NOW, group)) for one in group if one is not valid}
+    return [one for one in sources if one.n not in others]
+
+
+def _is_version(one: Dated, other: Dated) -> bool:
+    """Return whether two passages are versions of one text, with dates that can be compared."""
+    is_comparable = one.date_from == other.date_from or {one.date_from, other.date_from} <= set(OWN_DATES)
+    if one.document_id == other.document_id or not (one.date and other.date and is_comparable):
+        return False
+    if one.score < MIN_SCORE * other.score:
+        return False
+    words, others = (set(search_words(each.text)) for each in (one, other))
+    return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))

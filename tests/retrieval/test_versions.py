@@ -1,0 +1,116 @@
+"""Of passages that are versions of each other, the one valid at the time asked for comes first; none is left out."""
+
+from datetime import date
+
+import pytest
+from msgspec.structs import replace
+
+from rag_assistant.records import DateOrigin, Passage
+from rag_assistant.retrieval.versions import NOW, preferred, time_of
+
+TODAY = date(2026, 11, 29)
+POLICY = "Customers may return goods within {} days of delivery if the box has not been opened, and get a refund."
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What is the current refund period?", NOW),
+        ("Is it still 30 days?", NOW),
+        ("How long may I return goods now?", NOW),
+        ("Which is the latest price?", NOW),
+        ("Wie lange gilt das derzeit?", NOW),
+        ("Gilt die Frist noch?", NOW),
+        ("Quel est le délai actuel ?", NOW),
+        ("¿Cuál es el plazo vigente?", NOW),
+        ("现在的退款期限是多久？", NOW),  # noqa: RUF001
+        ("ما هي المدة الحالية؟", NOW),
+        ("What was the refund period in 2023?", "2023"),
+        ("What did the policy of March 2023 say?", "2023-03"),
+        ("What was it on 4 March 2023?", "2023-03-04"),
+        ("What was it last year?", "2025"),
+        ("Wie war es letztes Jahr?", "2025"),
+        ("What was it before 2023?", "2022-12-31"),
+        ("What was it before 4 March 2023?", "2023-03-03"),
+        ("Wie war es vor März 2023?", "2023-02-28"),
+        ("What is it since 2023?", NOW),
+        ("What has been the rule since March 2023?", NOW),
+    ],
+)
+def test_a_question_names_the_time_it_is_about(question: str, expected: str) -> None:
+    assert time_of(question, TODAY) == expected
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How long is the refund period?",
+        "What do you know?",
+        "How many are known?",
+        "Who sold 2,023 geese?",
+        "Wer knows?",
+    ],
+)
+def test_a_question_without_a_word_for_a_time_is_about_none(question: str) -> None:
+    assert time_of(question, TODAY) is None
+
+
+def passage(number: int, text: str, day: str, origin: DateOrigin = "text", score: float = 0.8) -> Passage:
+    return Passage(
+        chunk_id=number,
+        document_id=number,
+        document=f"{number}.txt",
+        start=0,
+        end=len(text),
+        text=text,
+        page=None,
+        score=score,
+        date=day,
+        date_from=origin,
+    )
+
+
+OLD, NEW = passage(1, POLICY.format(30), "2023-01-04", score=0.9), passage(2, POLICY.format(60), "2024-06")
+GEESE = passage(3, "Seventeen geese live at the lighthouse, and hiss at everybody who comes near.", "2025-01-01")
+
+
+def ids(passages: list[Passage]) -> list[int]:
+    return [one.document_id for one in passages]
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        (NOW, [2, 1, 3]),
+        ("2024", [2, 1, 3]),
+        ("2024-05", [1, 3, 2]),
+        ("2023", [1, 3, 2]),
+        ("2022", [1, 3, 2]),
+        (None, [1, 3, 2]),
+    ],
+)
+def test_the_version_valid_at_a_time_comes_first_and_nothing_is_left_out(time: str | None, expected: list[int]) -> None:
+    assert ids(preferred([OLD, GEESE, NEW], time)) == expected
+
+
+def test_the_preferred_version_is_as_good_as_the_one_it_overtakes() -> None:
+    assert [one.score for one in preferred([OLD, NEW], NOW)] == [0.9, 0.9]
+
+
+def test_the_older_version_moves_up_if_it_was_valid_then() -> None:
+    assert ids(preferred([NEW, GEESE, OLD], "2023")) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        replace(NEW, text="Sixty boats lie in the harbour, and the newest of them is for sale to customers."),
+        replace(NEW, date_from="added", date="2026-01-01"),  # When it was added says nothing beside a date of its own.
+        replace(NEW, score=0.2),
+        replace(NEW, document_id=1),
+        replace(NEW, date=None, date_from=None),
+    ],
+    ids=["another text", "only added later", "far worse", "the same document", "without a date"],
+)
+def test_what_is_no_newer_version_stays_where_it_is(newer: Passage) -> None:
+    assert preferred([OLD, GEESE, newer], NOW) == [OLD, GEESE, newer]
