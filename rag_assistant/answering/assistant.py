@@ -364,7 +364,7 @@ class Assistant:
             stored = deps.writer.last_resort(live)
         finally:
             self._live.leave(turn_id, live, stored=stored)
-            self._signals.tell_text({turn_id})
+            self._signals.tell_end(turn_id)
 
 
 @contextmanager

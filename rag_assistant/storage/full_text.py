@@ -129,7 +129,8 @@ class WordIndex:
         """
         counted = self.counted(connection, words, MAX_COUNTED)
         ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
-        certainties = self._certainties(connection, counted, self._held(connection, words, ids)) if ids else {}
+        held = self._held(connection, words, f"IN ({', '.join(map(str, ids))})") if ids else []
+        certainties = self._certainties(connection, counted, held) if ids else {}
         return [(row_id, certainties[row_id]) for row_id in ids if row_id in certainties]
 
     def surest_among(
@@ -139,9 +140,7 @@ class WordIndex:
 
         The ids should be close together: all rows from the first to the last are searched.
         """
-        key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
-        span = {"first": min(ids), "last": max(ids)}
-        between = self._held_by(connection, words, f"{key} BETWEEN :first AND :last", span)
+        between = self._held(connection, words, f"BETWEEN {min(ids)} AND {max(ids)}")
         held = [(word, row_id) for word, row_id in between if row_id in ids]
         counted = self.counted(connection, words, MAX_COUNTED) if held else {}
         certainties = self._certainties(connection, counted, held) if held else {}
@@ -181,29 +180,20 @@ class WordIndex:
         given = {"words": _as_json(connection, words), "most": most + 1}
         return {word: rows for word, (rows,) in zip(words, connection.execute(sa.text(query), given), strict=True)}
 
-    def _held(self, connection: sa.Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
-        """Yield (word, id) for each word in each of the rows."""
-        if connection.dialect.name == "sqlite":
-            those = f"{self.name}.rowid IN (SELECT value FROM json_each(:ids))"
-        else:
-            those = f"{self._key} = ANY(SELECT value::bigint FROM json_array_elements_text(CAST(:ids AS json)))"
-        return self._held_by(connection, words, those, {"ids": json.dumps(list(ids))})
-
-    def _held_by(
-        self, connection: sa.Connection, words: Sequence[str], those: str, given: Mapping[str, Any]
-    ) -> Iterator[tuple[str, int]]:
+    def _held(self, connection: sa.Connection, words: Sequence[str], those: str) -> Iterator[tuple[str, int]]:
+        """Yield (word, id) for each word in each of the rows whose id meets a condition."""
         if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "
-                f"WHERE {self.name} MATCH word.value AND {those}"
+                f"WHERE {self.name} MATCH word.value AND {self.name}.rowid {those}"
             )
         else:
             query = (
                 f"SELECT n - 1, {self._key} FROM {self.name}, "
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
-                f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {those}"
+                f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {self._key} {those}"
             )
-        for n, row_id in connection.execute(sa.text(query), {"words": _as_json(connection, words), **given}):
+        for n, row_id in connection.execute(sa.text(query), {"words": _as_json(connection, words)}):
             yield words[n], row_id
 
     def _newest(

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.storage.database import Database
@@ -18,8 +18,6 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "rag_assistant"
 LOOK_INTERVAL_SECONDS = 0.5
-# Text is announced in batches, so that a burst wakes others once.
-TEXT_INTERVAL_SECONDS = 0.05
 IDS_IN_ONE_SIGNAL = 500
 
 
@@ -31,10 +29,8 @@ class Signals:
         self._has_others = has_others
         self._lock = threading.Lock()
         self._waiting: dict[int, list[threading.Event]] = {}
-        self._untold: set[int] = set()
-        self._to_tell = threading.Event()
         self._closing = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._thread: threading.Thread | None = None
         self._stop: Callable[[int], None] = lambda _: None
         self._look: Callable[[], None] = lambda: None
         self._work: Callable[[], None] = lambda: None
@@ -42,24 +38,26 @@ class Signals:
     def start(self, stop: Callable[[int], None], look: Callable[[], None], work: Callable[[], None]) -> None:
         """Listen: ``stop`` ends a turn answered here, ``look`` finds turns to stop, ``work`` documents that wait."""
         self._stop, self._look, self._work = stop, look, work
-        jobs = [self._look_on, *([] if self._database.is_sqlite else [self._tell_on])]
-        self._threads = [threading.Thread(target=job, name="signals", daemon=True) for job in jobs]
-        for thread in self._threads:
-            thread.start()
+        self._thread = threading.Thread(target=self._look_on, name="signals", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Stop listening."""
         self._closing.set()
-        self._to_tell.set()
-        for thread in self._threads:
-            thread.join(LOOK_INTERVAL_SECONDS * 2)
+        if self._thread is not None:
+            self._thread.join(LOOK_INTERVAL_SECONDS * 2)
 
-    def tell_text(self, turn_ids: set[int]) -> None:
-        """Signal soon that some answers have new text."""
+    def tell_text(self, connection: Connection, turn_ids: set[int]) -> None:
+        """Signal, once a transaction is committed, that it has new text of some answers."""
         if not self._database.is_sqlite and self._has_others():
-            with self._lock:
-                self._untold |= turn_ids
-            self._to_tell.set()
+            some = sorted(turn_ids)
+            for start in range(0, len(some), IDS_IN_ONE_SIGNAL):
+                _notify(connection, f"text {' '.join(map(str, some[start : start + IDS_IN_ONE_SIGNAL]))}")
+
+    def tell_end(self, turn_id: int) -> None:
+        """Signal at once that an answer has ended."""
+        if self._has_others():
+            self._tell(f"text {turn_id}")
 
     def tell_stop(self, turn_id: int) -> None:
         """Signal at once that an answer is to be stopped."""
@@ -90,21 +88,12 @@ class Signals:
 
     # --- sending
 
-    def _tell_on(self) -> None:
-        while self._to_tell.wait() and not self._closing.is_set():
-            self._to_tell.clear()
-            with self._lock:
-                some, self._untold = sorted(self._untold), set()
-            for start in range(0, len(some), IDS_IN_ONE_SIGNAL):
-                self._tell(f"text {' '.join(map(str, some[start : start + IDS_IN_ONE_SIGNAL]))}")
-            self._closing.wait(TEXT_INTERVAL_SECONDS)
-
     def _tell(self, payload: str) -> None:
         if self._database.is_sqlite:
             return
         try:
             with self._database.write() as connection:
-                connection.execute(select(func.pg_notify(CHANNEL, payload)))
+                _notify(connection, payload)
         except StorageFailed as error:
             log.debug("Other servers were not notified (%s); they poll: %s", payload, error)
 
@@ -148,3 +137,7 @@ class Signals:
             (look or self._look)()
         except StorageFailed as error:
             log.debug("Checking for pending work failed: %s", error)
+
+
+def _notify(connection: Connection, payload: str) -> None:
+    connection.execute(select(func.pg_notify(CHANNEL, payload)))

@@ -40,11 +40,16 @@ def test_text_and_stop_reach_another_process_and_only_whom_they_concern(
 ) -> None:
     stopped: list[int] = []
     here, there = opened(), opened(stopped.append)
+    database = Database(request.getfixturevalue("postgres_database"))
     listening(request, 2)
     with there.awaiting(7), there.awaiting(8):
-        here.tell_text({7, 9})
+        with database.write() as connection:
+            here.tell_text(connection, {7, 9})
         until(lambda: there._waiting[7][0].is_set())
         assert not there._waiting[8][0].is_set()
+        here.tell_end(8)
+        until(lambda: there._waiting[8][0].is_set())
+    database.close()
     assert there._waiting == {}
     here.tell_stop(5)
     until(lambda: stopped == [5])

@@ -161,11 +161,13 @@ Piece = tuple[int, int, str]
 class AnswerLog:
     """Appends text to running answers, many in one transaction.
 
-    ``owner`` names this process: writing to a turn that another process has ended is refused. ``tell`` is called with
-    the turns that have new text.
+    ``owner`` names this process: writing to a turn that another process has ended is refused. ``tell`` is called in the
+    transaction, with the turns that have new text.
     """
 
-    def __init__(self, database: Database, owner: str, tell: Callable[[set[int]], None] = lambda _: None) -> None:
+    def __init__(
+        self, database: Database, owner: str, tell: Callable[[Connection, set[int]], None] = lambda *_: None
+    ) -> None:
         self._database = database
         self.owner = owner
         self._tell = tell
@@ -181,5 +183,5 @@ class AnswerLog:
             rows = [{"turn": turn_id, "position": position, "text": text, **own} for turn_id, position, text in pieces]
             if connection.execute(_APPEND, rows, execution_options={"preserve_rowcount": True}).rowcount < len(rows):
                 ours = set(connection.execute(_STILL_OURS, {"turns": list(turn_ids), **own}).scalars())
-        self._tell(turn_ids)
+            self._tell(connection, turn_ids)
         return turn_ids - ours
