@@ -279,6 +279,7 @@ class Services(Stores):
             if self.role != "web":
                 self.processing.start()
                 self.sources.start()
+            self.disk.watch()
             self.upkeep.start()
             self.settings.watch()
             if self.role != "worker":

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 MAX_TAKEN = 2
 # How often an idle process looks for work from others.
 LOOK_INTERVAL_SECONDS = 2.0
+# What is done with a document, or with all of them.
+Step = Callable[[int], Following]
 UNFORESEEN = "A server error prevented it from being read; see the server log."
 
 
@@ -68,13 +70,13 @@ class DocumentProcessing:
         self._embedder = embedding.DocumentEmbedder(
             documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
         )
-        self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
+        self._reading.offer("read", self._job(self._reader.read), priority=1)
         # First what exists already: a document takes it a tenth of a second.
-        self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
-        self._reading.offer("delete files", self._guarded(self._delete_files))
-        self._embedding.offer("embed", self._and_more(self._guarded(self._embedder.embed)), priority=1)
+        self._reading.offer("recognise", self._job(self._reader.recognise))
+        self._reading.offer("delete files", self._job(self._delete_files))
+        self._embedding.offer("embed", self._job(self._embedder.embed), priority=1)
         # After everything that is new.
-        self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
+        self._embedding.offer("reindex", self._job(self._embedder.reindex))
 
     def queue(self, document_id: int) -> None:
         """Put a document into the reading queue. It is accepted already: if that fails, the next start queues it."""
@@ -123,17 +125,6 @@ class DocumentProcessing:
             self._deleting.set()
             self._reading.add("delete files")
 
-    def _and_more(self, work: Work) -> Work:
-        def work_on(document_id: int) -> None:
-            work(document_id)
-            try:
-                if self._tell_others is not None:
-                    self.take_over()
-            except errors.StorageFailed as error:
-                log.error("The library waits: %s", error)
-
-        return work_on
-
     def _take_up(self, *, of_ours: bool, recognises: bool, held: bool = False) -> None:
         max_taken = None if self._tell_others is None else MAX_TAKEN
         to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
@@ -174,11 +165,18 @@ class DocumentProcessing:
         else:
             self._embedder.leave_to_others()
 
-    def _read(self, document_id: int) -> None:
-        self._go_on(document_id, self._reader.read(document_id))
+    def _job(self, step: Step) -> Work:
+        """Return a step as a job, after which the document's next one is queued, and what is due is taken over."""
 
-    def _recognise(self, document_id: int) -> None:
-        self._go_on(document_id, self._reader.recognise(document_id))
+        def work(document_id: int) -> None:
+            self._go_on(document_id, self._guarded(step, document_id))
+            try:
+                if self._tell_others is not None:
+                    self.take_over()
+            except errors.StorageFailed as error:
+                log.error("The library waits: %s", error)
+
+        return work
 
     def _go_on(self, document_id: int, following: Following) -> None:
         if following == "embed":
@@ -212,33 +210,25 @@ class DocumentProcessing:
 
     # --- errors
 
-    def _guarded(self, work: Work) -> Work:
-        """Return work whose errors fail the document; without the database or the files, the whole queue waits."""
-
-        def guarded(document_id: int) -> None:
-            for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):
-                try:
-                    return work(document_id)
-                except errors.ExtractionCancelled:
-                    return None  # Cancelled, or we are closing: then it continues at the next start.
-                except errors.StorageFailed as error:
-                    log.error("The library waits: %s", error)
-                    self._say_why(document_id, f"{error} Trying again in {seconds:g} seconds.")
-                except errors.AssistantError as error:
-                    log.warning("Document %s failed: %s", document_id, error)
-                    return self._documents.fail(document_id, str(error))
-                except Exception:
-                    log.exception("Document %s failed", document_id)
-                    return self._documents.fail(document_id, UNFORESEEN)
-                if self._closing.wait(seconds):
-                    return None
-            return None
-
-        return guarded
-
-    def _say_why(self, document_id: int, reason: str) -> None:
-        """Show on a document why it waits, unless it waits for the database."""
-        try:
-            self._documents.say(document_id, reason)
-        except errors.StorageFailed:
-            log.debug("The reason why document %s waits could not be saved", document_id)
+    def _guarded(self, step: Step, document_id: int) -> Following:
+        """Run a step; its errors fail the document, but without the database or the files, the whole queue waits."""
+        for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):
+            try:
+                return step(document_id)
+            except errors.ExtractionCancelled:
+                return None  # Cancelled, or we are closing: then it continues at the next start.
+            except errors.StorageFailed as error:
+                log.error("The library waits: %s", error)
+                with suppress(errors.StorageFailed):  # It may be the database that it waits for.
+                    self._documents.say(document_id, f"{error} Trying again in {seconds:g} seconds.")
+            except errors.AssistantError as error:
+                log.warning("Document %s failed: %s", document_id, error)
+                self._documents.fail(document_id, str(error))
+                return None
+            except Exception:
+                log.exception("Document %s failed", document_id)
+                self._documents.fail(document_id, UNFORESEEN)
+                return None
+            if self._closing.wait(seconds):
+                return None
+        return None

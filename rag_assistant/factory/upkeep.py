@@ -14,23 +14,15 @@ log = logging.getLogger(__name__)
 INTERVAL_SECONDS = 60.0
 
 
-class Upkeep:
+class Upkeep(Heartbeat):
     """Looks after what is stored; without ``retention``, another process does what is due by age."""
 
     def __init__(self, disk: Disk, backups: ScheduledBackups, leases: Leases, retention: Retention | None) -> None:
+        super().__init__(self.look, INTERVAL_SECONDS)
         self._disk = disk
         self._backups = backups
         self._leases = leases
         self._retention = retention
-        self._heartbeat = Heartbeat(self.look, INTERVAL_SECONDS)
-
-    def start(self) -> None:
-        self._disk.watch()
-        self._heartbeat.start()
-
-    def stop(self) -> None:
-        """Stop after the current look, without waiting for one that hangs."""
-        self._heartbeat.stop()
 
     def look(self) -> None:
         """Do what is due."""

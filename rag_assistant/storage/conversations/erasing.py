@@ -4,6 +4,7 @@ Its row and number stay; of an erased conversation nothing does. What other turn
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, delete, or_, select, update
@@ -182,6 +183,26 @@ def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
     return state | {"summary_id": None, "view_start": state["context_start"]}
 
 
+# Returns what changes in an answer's figures, and its receipt.
+Change = Callable[[Mapping[Any, Any], Receipt | None], tuple[dict[str, Any], Receipt | None]]
+
+
+def _change_answers(connection: Connection, turn_id: int, change: Change) -> None:
+    """Change the figures and receipts of all answers of a turn, of which the current one is stored with the turn."""
+    query = select(turns, receipts.c.body).join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+    others = select(answer_versions).where(answer_versions.c.turn_id == turn_id)
+    row = connection.execute(query.where(turns.c.id == turn_id)).mappings().one()
+    figures, body = change(row, row["body"])
+    set_values(connection, turns, turn_id, figures)
+    if body is not None:
+        keep_body(connection, turn_id, body)
+    for other in connection.execute(others).mappings().all():
+        figures, body = change(other["figures"], other["receipt"])
+        this = answer_versions.c.turn_id == turn_id, answer_versions.c.version == other["version"]
+        values = {"figures": other["figures"] | figures, "receipt": body}
+        connection.execute(update(answer_versions).where(*this).values(values))
+
+
 def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
     """Remove a turn from the stored requests of later ones."""
     query = (
@@ -191,37 +212,23 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
         .order_by(turns.c.number)
         .limit(TURNS_AT_ONCE)
     )
+    without = partial(_without_turn, turn.number)
     seen = turn.number
     while rows := connection.execute(query.where(turns.c.number > seen)).mappings().all():
         seen = rows[-1]["number"]
         for later in rows:
-            search, body = _without_turn(turn.number, later, later["body"])
-            if search != later["search"]:
-                set_values(connection, turns, later["id"], {"search": search})
-            if body is not None and body is not later["body"]:
-                keep_body(connection, later["id"], body)
-            if later["versions"] > 1:
-                _take_out_of_versions(connection, turn, later["id"])
-
-
-def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> None:
-    """Remove a turn from the stored requests of answers that aren't the current version."""
-    query = select(answer_versions).where(answer_versions.c.turn_id == later_id)
-    for row in connection.execute(query).mappings().all():
-        search, body = _without_turn(turn.number, row["figures"], row["receipt"])
-        this = answer_versions.c.turn_id == later_id, answer_versions.c.version == row["version"]
-        values = {"figures": row["figures"] | {"search": search}, "receipt": body}
-        connection.execute(update(answer_versions).where(*this).values(values))
+            if later["versions"] > 1 or without(later, later["body"]) != ({"search": later["search"]}, later["body"]):
+                _change_answers(connection, later["id"], without)
 
 
 def _without_turn(
     number: int, figures: Mapping[Any, Any], body: Receipt | None
-) -> tuple[dict[str, Any] | None, Receipt | None]:
+) -> tuple[dict[str, Any], Receipt | None]:
     """Return a later answer's search figures and receipt without turn ``number``."""
     limit = (figures["history"] or {}).get("max_history_turns")
     leans = may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
     search = search_without(figures["search"]) if leans else figures["search"]
-    return search, body and receipt_without(body, number, limit)
+    return {"search": search}, body and receipt_without(body, number, limit)
 
 
 def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
@@ -239,24 +246,14 @@ def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
     for receipt_turn_id, conversation_id, number in connection.execute(query):
         places.setdefault(receipt_turn_id, set()).add((conversation_id, number))
     for turn_id, erased in places.items():
-        _take_out_of_turn(connection, turn_id, erased)
+        _change_answers(connection, turn_id, partial(_without_places, erased))
 
 
-def _take_out_of_turn(connection: Connection, turn_id: int, erased: Collection[Place]) -> None:
-    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
-    if row["status"] == "running":
-        raise ConversationBusy(row["conversation_id"])
-    set_values(connection, turns, turn_id, {"sources": sources_without(row["sources"], erased)})
-    body = connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn_id)).scalar()
-    if body is not None:
-        changed = receipt_without_elsewhere(body, erased)
-        connection.execute(update(receipts).where(receipts.c.turn_id == turn_id).values(body=changed))
-    own = answer_versions.c.turn_id == turn_id
-    for version in connection.execute(select(answer_versions).where(own)).mappings().all():
-        figures: Mapping[str, Any] = version["figures"]
-        values = {
-            "figures": {**figures, "sources": sources_without(figures["sources"], erased)},
-            "receipt": version["receipt"] and receipt_without_elsewhere(version["receipt"], erased),
-        }
-        this = own, answer_versions.c.version == version["version"]
-        connection.execute(update(answer_versions).where(*this).values(values))
+def _without_places(
+    erased: Collection[Place], figures: Mapping[Any, Any], body: Receipt | None
+) -> tuple[dict[str, Any], Receipt | None]:
+    """Return an answer's sources and receipt without turns of other conversations. Raises ConversationBusy."""
+    if figures["status"] == "running":
+        raise ConversationBusy(figures["conversation_id"])
+    sources = sources_without(figures["sources"], erased)
+    return {"sources": sources}, body and receipt_without_elsewhere(body, erased)
