@@ -114,7 +114,7 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
 ) -> None:
     monkeypatch.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
     reader = replace(services.processing._reader, settings=lambda: Settings(extraction_timeout_seconds=0.05))
-    monkeypatch.setattr(services.processing, "_reader", reader)
+    services.processing._reading.offer("read", services.processing._job(reader.read), priority=1)
     document = upload(client, LONG)
     assert (document["state"], document["reason"]) == (
         "failed",
