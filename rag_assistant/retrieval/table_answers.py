@@ -131,7 +131,7 @@ class _Reader(Conditions):
         Rows that are only listed have all columns, and what has a date in each row has happened to each.
         """
         self.explain(ASKS["document"])
-        for name in ("people", "meeting"):
+        for name in ("people", "employees", "meeting"):
             if NAMES[name].search(" ".join([self.columns[0].name, *self.about])):
                 self.explain(ASKS[name])
         own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
@@ -146,8 +146,12 @@ class _Reader(Conditions):
             if one.kind in ("text", "date") and all(one.cells) and not NAMES["ahead"].search(one.name)
         ]
         columns = self.columns if query.operation == "list" else [*used, *past]
-        explained = self.about.union(self.fillers, *(one.words | one.units for one in columns))
-        return [self.tokens[n] for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
+        # What is done says nothing of the rows, and what was done may not have been in all.
+        known = self.about | self.fillers
+        verbs = WORDS["verbs"] if "did" not in self.tokens else ()
+        left = [n for n in self.left() if known.isdisjoint((self.tokens[n], self.forms[n]))]
+        left = [n for n in left if not any(one.is_named(self.forms[n]) for one in columns)]
+        return [self.tokens[n] for n in left if self.tokens[n] not in verbs]
 
     def _work(self) -> Work:
         """Return what is asked to be done, with which column, and by which the rows are grouped for it."""
@@ -181,10 +185,15 @@ class _Reader(Conditions):
 
     def _figures(self, noun: int | None = None, superlative: str = "") -> int:
         """Return the column of figures that is meant: the named one, the one of its kind, or the only one."""
-        numbers, text = self.of_kind("number"), f"{superlative} {self.text}"
-        of_noun, named = (self._named_of(numbers, among) for among in ([] if noun is None else [noun], None))
-        of_measures = [self.measuring(measure) for measure in MEASURES if ASKS[measure].search(text)]
-        return self._only(of_noun, named, of_measures[0] if of_measures else numbers)
+        numbers = self.of_kind("number")
+        of_noun = self._named_of(numbers, [] if noun is None else [noun])
+        return self._only(of_noun, self._named_most(numbers), self.measured(superlative), self._named_of(numbers))
+
+    def _named_most(self, columns: Sequence[int]) -> list[int]:
+        """Return the columns of which most words are named, besides those that the document is about."""
+        positions = [n for n, form in enumerate(self.forms) if form not in self.about]
+        named = {number: len(where) for number, where in self.named(positions).items() if number in columns}
+        return [number for number, words in named.items() if words == max(named.values())]
 
     def _behind(self, where: range) -> int | None:
         """Return the position of the first content word behind some others."""
@@ -211,11 +220,13 @@ class _Reader(Conditions):
         operation: Operation = "largest" if ASKS["largest"].fullmatch(word) else "smallest"
         is_since = word in ("longest", "längsten") and self.take("since")
         if is_since or ASKS["by date"].search(word):
-            dates = self.of_kind("date")
+            dates = self.of_kind("date") or self.of_kind("time")
             past = [n for n in dates if not NAMES["ahead"].search(self.columns[n].name)]
+            origin = [n for n in dates if NAMES["origin"].search(self.columns[n].name)]
             if any(NAMES["age"].search(one.name) for one in self.columns):
                 raise NotExplained
-            return "smallest" if is_since else operation, self._only(self._named_of(dates), past, dates), None
+            column = self._only(self._named_most(dates), origin, past, dates)
+            return "smallest" if is_since else operation, column, None
         is_number_of = ASKS["number of"].fullmatch(word) is not None
         group = next((n for n in self._asked() if is_number_of and self.columns[n].repeats), None)
         is_figure = noun is None or self._named_of(self.of_kind("number"), [noun])
@@ -226,5 +237,7 @@ class _Reader(Conditions):
         return operation, self._figures(superlative=word), group
 
     def _asked(self) -> list[int]:
-        """Return the column whose values a question asks for: which X."""
-        return [number for _, where in self.find(ASKS["rows"]) for number in self.named([where[-1] + 1])][:1]
+        """Return the column whose values a question asks for: which X, or which Y X where the document is about Y."""
+        start = next((where[-1] + 1 for _, where in self.find(ASKS["rows"])), len(self.forms))
+        noun = next((n for n in range(start, len(self.forms)) if self.forms[n] not in self.about), start)
+        return [number for n in (noun, start) for number in self.named([n])][:1]

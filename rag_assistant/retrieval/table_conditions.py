@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from itertools import filterfalse
 
-from rag_assistant.retrieval.table_query import DENIED, THOUSANDS, YEAR, Comparison, Condition, date_of
-from rag_assistant.retrieval.table_words import ASKS, DATES, FIGURES, JOINING, NAMES, WORDS, Words, form_of, tokens_of
+from rag_assistant.retrieval.table_query import DENIED, NO_YEAR, THOUSANDS, YEAR, Comparison, Condition, date_of
+from rag_assistant.retrieval.table_words import ASKS, DATES, FIGURES, JOINING, WORDS, Words, form_of, tokens_of
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
@@ -33,14 +33,6 @@ class Conditions(Words):
         match, where = next(self.find(ASKS["rows"]), ("", range(0)))
         start = where[-1] + 1 if match and match[0].split()[0] not in WORDS["people"] else len(self.tokens)
         return range(start, next((n for n in range(start, len(self.tokens)) if self.tokens[n] in JOINING), start))
-
-    def of_kind(self, kind: str) -> list[int]:
-        return [n for n, column in enumerate(self.columns) if column.kind == kind]
-
-    def measuring(self, measure: str) -> list[int]:
-        """Return the columns of figures whose name or units say that they have a measure."""
-        names = {n: " ".join([self.columns[n].name, *self.columns[n].units]) for n in self.of_kind("number")}
-        return [n for n, name in names.items() if NAMES[measure].search(name)]
 
     def read_cells(self, skipped: Set[str] | None = None) -> None:
         """Read the words that are all of a cell, the longest first; with words to skip, the rest as parts of cells.
@@ -106,7 +98,7 @@ class Conditions(Words):
     def _column_of(self, columns: Collection[int], where: range) -> int:
         """Return which of several columns a value is in: the one whose name is beside it."""
         beside = self.named([where[0] - 2, where[0] - 1, where[-1] + 1])
-        before = self.tokens[where[0] - 1 : where[0]]
+        before = [one for one in self.tokens[: where[0]] if one not in WORDS["articles"]][-1:]
         named = [n for n in columns if n in beside or tokens_of(self.columns[n].name) == before]
         return self._only(columns if len(columns) == 1 else named)
 
@@ -119,11 +111,11 @@ class Conditions(Words):
 
     def read_compared(self, about: Set[str]) -> None:
         """Read "after May 2025" and "over 500 euros", of the column named behind it, or before it, or the only one."""
-        dates = self.of_kind("date")
-        for pattern, signs in ((pattern, signs) for signs, pattern in DATES.items() if dates):
+        for signs, pattern in DATES.items():
             for match, where in list(self.find(pattern)):
                 texts = list(filter(None, match.groups()))
-                if not self._is_counted(where) and about.isdisjoint(texts):
+                dates = self.of_kind("time" if ":" in texts[0] else "date")
+                if dates and not self._is_counted(where) and about.isdisjoint(texts):
                     number = self._only(self._named_of(dates), dates)
                     self._compare(number, signs, self._dates(texts, number), where)
         for signs, pattern in FIGURES.items():
@@ -131,7 +123,13 @@ class Conditions(Words):
                 figures = list(map(self._figure, filter(None, match.groups())))
                 numbers, behind = self.of_kind("number"), range(where[-1] + 1, where[-1] + 4)
                 named = (self._named_of(numbers, some) for some in (behind, range(where[0])))
-                self._compare(self._only(*named, numbers), signs, figures, where)
+                self._compare(self._only(*named, self.measured(), numbers), signs, figures, where)
+
+        # "Room 2"
+        for n in range(1, len(self.tokens)):
+            beside = self._named_of(self.of_kind("number"), [n - 1]) if self.tokens[n].isdigit() else []
+            if beside and self.explained.isdisjoint((n - 1, n)) and n not in self.in_names:
+                self._compare(self._only(beside), "=", [self.tokens[n]], range(n - 1, n + 1))
 
     def _compare(self, number: int, signs: str, values: Sequence[str], where: range) -> None:
         for sign, value in zip(signs.split(), values, strict=True):
@@ -152,11 +150,13 @@ class Conditions(Words):
     def _dates(self, texts: Sequence[str], number: int) -> list[str]:
         """Return dates as ISO 8601; months without a year must be in one year only."""
         dated = [date for cell in self.columns[number].cells if (date := date_of(cell))]
-        years = {date[:4] for text in texts if (date := date_of(text))} or {date[:4] for date in dated}
+        years = {match[0] for text in texts if (match := YEAR.search(text))} or {date[:4] for date in dated}
         year = min(years) if len(years) == 1 else ""
-        dates = [text if YEAR.fullmatch(text) else date_of(text) or date_of(f"{text} {year}") or "" for text in texts]
+        dates = [date_of(f"{one} {year}") or date_of(one) or (one if YEAR.fullmatch(one) else NO_YEAR) for one in texts]
+        if year == NO_YEAR:
+            return [text.title() for text in texts]
         # Of a column of years, no months are known.
-        if "" in dates or (not dated and not all(map(YEAR.fullmatch, dates))):
+        if any(date.startswith(NO_YEAR) for date in dates) or (not dated and not all(map(YEAR.fullmatch, dates))):
             raise NotExplained
         return dates
 
@@ -173,10 +173,11 @@ class Conditions(Words):
                 self._append(number, "=", sorted(cells), where)
             elif is_denied:
                 self._append(number, "=", column.absent, where)
-            elif (column.kind == "date" and self.tokens[0] in WORDS["ask for rows"]) or WITH.search(
-                " ".join(self.tokens[:first])
-            ):
-                self._append(number, "!=", column.absent, where)
+            else:
+                is_done = column.kind == "date" and self.tokens[0] in WORDS["ask for rows"]
+                is_done = is_done or column.name.lower().split()[-1] in WORDS["after what was done"]
+                if is_done or WITH.search(" ".join(self.tokens[:first])):
+                    self._append(number, "!=", column.absent, where)
 
     def _is_denied(self, first: int) -> bool:
         """Return whether a word follows a negation, with nothing that counts between, and explain that."""

@@ -22,7 +22,9 @@ TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwis
 UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|(?<!\s)\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
-DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d{1,2}")
+TIME = re.compile(r"\d{1,2}:\d\d")
+PLAIN_FIGURE = re.compile(r"[\d.,:-]+")
+DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*+,\d{1,2}")
 SEPARATORS = str.maketrans("", "", "'\u2019 ")
 # Longer figures aren't computed; within this precision, those of any number of rows are exact.
 MAX_FIGURE_CHARS = 100
@@ -38,6 +40,7 @@ WRITTEN_DATES = [
     re.compile(rf"(?:{DAY} )?(?P<month>{MONTH})\.?,? (?P<year>\d{{4}})", re.IGNORECASE),
     re.compile(rf"(?P<month>{MONTH})\.? {DAY},? (?P<year>\d{{4}})", re.IGNORECASE),
 ]
+NAME_OF_MONTH, NO_YEAR = re.compile(MONTH, re.IGNORECASE), "0000"
 MONEY = re.compile(DATA["names"]["money"], re.IGNORECASE)
 # Figures like 1.500: of money, or beside 12,50, that is 1,500.
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
@@ -59,7 +62,7 @@ class QueryTooLarge(Exception):
 
 
 class TableAnswer(Struct, frozen=True):
-    """Rows of a table that answer a question, by number from 0, and a sentence that describes them."""
+    """Rows of a table that answer a question, by number from 0, and sentences that describe them, a line each."""
 
     rows: tuple[int, ...]
     note: str
@@ -77,8 +80,8 @@ class Condition(Struct, frozen=True):
         return self.value if isinstance(self.value, tuple) else (str(self.value),)
 
     def __str__(self) -> str:
-        sentence = " or ".join(value or "empty" for value in self.values)
-        return f"{self.column} {SAID.get(self.comparison, self.comparison)} {sentence}"
+        quoted = [one if PLAIN_FIGURE.fullmatch(one) else f"“{one}”" if one else "empty" for one in self.values]
+        return f"“{self.column}” {SAID.get(self.comparison, self.comparison)} {' or '.join(quoted)}"
 
 
 class TableQuery(Struct, frozen=True):
@@ -147,7 +150,7 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
         result = chosen, ""
     else:
         result = _computed(query.operation, name, cells) if column is not None else None
-    return TableAnswer(tuple(result[0]), f"{result[1]} {of_rows}".lstrip()) if result else None
+    return TableAnswer(tuple(result[0]), f"{result[1]}\n{of_rows}".lstrip()) if result else None
 
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -207,14 +210,16 @@ def _added_up(operation: Operation, figures: Collection[Decimal]) -> Decimal:
 
 
 def _listed(values: Sequence[str]) -> str:
-    more = f"; and {len(values) - MAX_VALUES_SAID} more" if len(values) > MAX_VALUES_SAID else ""
-    return f"{'; '.join(values[:MAX_VALUES_SAID])}{more}"
+    more = [f"... (+{len(values) - MAX_VALUES_SAID})"] if len(values) > MAX_VALUES_SAID else []
+    return "; ".join([*values[:MAX_VALUES_SAID], *more])
 
 
 def date_of(text: str) -> str | None:
-    """Return a date, or a month, as ISO 8601 writes it; ``None`` for other text."""
-    if DATE.fullmatch(text):
-        return text
+    """Return a date, a month (of the year 0 if it has none) or a time as in ISO 8601; ``None`` for other text."""
+    if DATE.fullmatch(text) or TIME.fullmatch(text):
+        return text.zfill(len("00:00"))
+    if NAME_OF_MONTH.fullmatch(text):
+        return date_of(f"{text} {NO_YEAR}")
     match = next(filter(None, (one.fullmatch(text) for one in WRITTEN_DATES)), None)
     if match is None:
         return None

@@ -1,6 +1,6 @@
 """The words of a question and of a table's columns, as the rules for tables compare them. Pure.
 
-What the words mean, in English and German, is in table_words.json.
+What the words mean, in English, German and French, is in table_words.json.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of
-from rag_assistant.retrieval.table_query import DATA, MONTH, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
+from rag_assistant.retrieval.table_query import DATA, MONTH, THOUSANDS, TIME, YEAR, date_of, figure, parsed, usable_rows
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import STOP_WORDS
@@ -29,11 +29,11 @@ ASKS_FOR_ALL = re.compile(DATA["needs_all"]["everything"], re.IGNORECASE)
 ASKS_FOR_ROWS = re.compile(DATA["needs_all"]["rows"], re.IGNORECASE)
 # Parts of the names of columns; those of a measure are what its words in a question mean.
 NAMES = {name: re.compile(words, re.IGNORECASE) for name, words in DATA["names"].items()}
-MEASURES = ("money", "weight", "duration", "quantity")
+MEASURES = ("money", "weight", "duration", "quantity", "consumption", "size")
 FIGURE = r"((?:[€$£] )?\d[\d.,']*)"
 DATE = (
-    rf"(?:(?:the|dem|der|den|zum|month of|year|jahr) )*(\d{{4}}-\d\d(?:-\d\d)?|(?:\d{{1,2}} )?{MONTH}(?: \d{{1,2}})?"
-    rf"(?: {YEAR.pattern}\b)?|{YEAR.pattern}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}})"
+    rf"(?:(?:the|dem|der|den|zum|month of|year|jahr) )*(\d{{4}}-\d\d(?:-\d\d)?|\d{{1,2}}:\d\d|"
+    rf"(?:\d{{1,2}} )?{MONTH}(?: \d{{1,2}})?(?: {YEAR.pattern}\b)?|{YEAR.pattern}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}})"
 )
 # What is compared, by the signs of the comparison.
 FIGURES = {
@@ -41,6 +41,7 @@ FIGURES = {
 }
 DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") for signs, words in DATA["dates"].items()}
 WORDS = {name: frozenset(words.split()) for name, words in DATA["words"].items()}
+LANGUAGES = ("english", "german", "french")
 # Words that join others; they name no column and no value by themselves.
 JOINING = WORDS["joining"].union(STOP_WORDS, COMMON_WORDS_OF["german"])
 # "En stock" is named by "stock" alone.
@@ -50,14 +51,16 @@ UNITS = {word: words.split()[0] for words in DATA["units"] for word in words.spl
 # Cells that say that there is nothing.
 ABSENT = WORDS["absent"] | WORDS["no"] | {""}
 
-TOKEN = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?!\d)|\d[\d.,'\u2019]*\d|\d|[^\W\d_]+|[%€$£]")
+TOKEN = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?!\d)|\d{1,2}:\d\d(?!\d)|\d[\d.,'\u2019]*\d|\d|[^\W\d_]+|[%€$£]")
 NOT = re.compile(r"n['\u2019]t\b|\bno longer\b|\bnicht mehr\b", re.IGNORECASE)
 GENITIVE = re.compile(r"(?<=\w)['\u2019]s\b", re.IGNORECASE)
 # "Unapproved" is "not approved", unless a table has the word.
 UN = re.compile(r"\b(?:un|in|im|dis|non|ir)([^\W\d_]{4,})", re.IGNORECASE)
 MIN_OF_KIND = 0.8
+# A word of which others are made has at least so many letters.
+MIN_ROOT = 5
 
-Kind = Literal["text", "number", "date", "flag"]
+Kind = Literal["text", "number", "date", "time", "flag"]
 Cells = Mapping[tuple[str, ...], set[str]]
 
 
@@ -72,8 +75,9 @@ class Column(Struct, frozen=True, dict=True):
     language: str
 
     def is_named(self, form: str) -> bool:
-        """Return whether a word, in its form, is one of its name."""
-        return form in self.words or form in self.units
+        """Return whether a word, in its form, is one of its name, or made of the same one: "departure", "Departs"."""
+        pairs = (sorted((form, one), key=len) for one in self.words if len(form) >= MIN_ROOT <= len(one))
+        return form in self.words | self.units or any(longer.startswith(one) for one, longer in pairs)
 
     @cached_property
     def repeats(self) -> bool:
@@ -115,7 +119,7 @@ def form_of(word: str, language: str) -> str:
 @cache
 def fillers(language: str) -> frozenset[str]:
     """Return the words without meaning for a query, unless a table has them, without their endings."""
-    return frozenset(form_of(word, one) for one in ("english", "german", language) for word in WORDS["fillers"])
+    return frozenset(form_of(word, one) for one in (*LANGUAGES, language) for word in WORDS["fillers"])
 
 
 # The last tables asked about, so that each is only read once.
@@ -143,6 +147,8 @@ def _kind(name: str, cells: Sequence[str]) -> Kind:
     def share(is_one: Callable[[str], object]) -> bool:
         return bool(filled) and sum(bool(is_one(cell)) for cell in filled) >= MIN_OF_KIND * len(filled)
 
+    if share(TIME.fullmatch):
+        return "time"
     if share(date_of) or (share(YEAR.fullmatch) and not NAMES["money"].search(name)):
         return "date"
     if any(map(THOUSANDS.fullmatch, filled)) and all(THOUSANDS.fullmatch(cell) or "." not in cell for cell in filled):
@@ -156,7 +162,7 @@ class Words:
 
     def __init__(self, question: str, text: str, table: Table) -> None:
         words = tokens_of(question)
-        language = language_of(words) or language_of(words, ("english", "german"), 1) or "english"
+        language = language_of(words) or language_of(words, LANGUAGES, 1) or "english"
         self.language = language  # In which its words and those of a table are compared.
         self.columns = columns = columns_of(text, table, language)
         self.fillers = fillers(language)
@@ -167,7 +173,7 @@ class Words:
             return match[0] if is_known or not any(map(Column.is_named, columns, repeat(denied))) else f"not {match[1]}"
 
         self.originals: list[str] = TOKEN.findall(UN.sub(plain, GENITIVE.sub("", NOT.sub(" not", question))))
-        self.tokens = [word.lower() for word in self.originals]
+        self.tokens = [UNITS[word] if word in WORDS["numbers"] else word for word in map(str.lower, self.originals)]
         self.forms = [form_of(word, language) for word in self.tokens]
         self.explained: set[int] = set()
         # Those that stand in a column's name as they do here, "per year", which are no cell.
@@ -216,3 +222,17 @@ class Words:
         best = {n: max((rank(number, n) for number in names if n in names[number]), default=None) for n in at}
         chosen = {number: {n for n in where if rank(number, n) == best[n]} for number, where in names.items()}
         return {number: where for number, where in chosen.items() if where}
+
+    def of_kind(self, kind: str) -> list[int]:
+        return [n for n, column in enumerate(self.columns) if column.kind == kind]
+
+    def measuring(self, measure: str) -> list[int]:
+        """Return the columns of figures whose name or units say that they have a measure."""
+        names = {n: " ".join([self.columns[n].name, *self.columns[n].units]) for n in self.of_kind("number")}
+        return [n for n, name in names.items() if NAMES[measure].search(name)]
+
+    def measured(self, superlative: str = "") -> list[int]:
+        """Return the columns of the measure that a question is about; figures have a size only if one says so."""
+        text = f"{superlative} {self.text}"
+        by_measure = {one: self.measuring(one) for one in MEASURES if ASKS[one].search(text)}
+        return next((some for one, some in by_measure.items() if some or one != "size"), self.of_kind("number"))
