@@ -182,7 +182,7 @@ class SourceTable(Struct, frozen=True):
         """Return an answer with up to ``most`` of its rows."""
         kind: Kind = "list" if self.table.is_list else "row"
         rows = [Sentence(row, lead=self.table.head, kind=kind) for row in rows_of(self.text, self.table)]
-        more = f" The first {most} are shown." if len(answer.rows) > most else ""
+        more = f"\nThe first {most} are shown." if len(answer.rows) > most else ""
         return Quote(self.n, tuple(rows[n] for n in answer.rows[:most]), f"{answer.note}{more}", len(rows))
 
 
@@ -217,7 +217,7 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
         others = (other.document for other, _ in answers if other.document != one.document)
         also = [ANSWERS_TOO.format(document=document) for document in islice(others, 1)]
         quote = one.quote(answer, most)
-        return replace(quote, note=" ".join([quote.note, *also]))
+        return replace(quote, note="\n".join([quote.note, *also]))
     return None
 
 

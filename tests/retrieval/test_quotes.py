@@ -148,13 +148,13 @@ def register_quotes(question: str, text: str = REGISTER, end: int | None = None)
 
 def test_a_table_answers_exactly_from_all_its_rows_though_the_passage_has_few() -> None:
     (quote,) = register_quotes("Which birds were not fed?", end=REGISTER.index("goose 2") - 2)
-    assert quote.note == "1 of 20 rows, where fed is no."
+    assert quote.note == "1 of 20 rows, where “fed” is “no”."
     assert [one.text for one in quote.sentences] == ["| duck 3 | south | no |"]
 
 
 def test_of_many_rows_the_first_are_quoted() -> None:
     (quote,) = register_quotes("How many birds were fed?")
-    assert quote.note == "19 of 20 rows, where fed is yes. The first 12 are shown."
+    assert quote.note == "19 of 20 rows, where “fed” is “yes”.\nThe first 12 are shown."
     assert len(quote.sentences) == MAX_ROWS
 
 

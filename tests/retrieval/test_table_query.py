@@ -30,53 +30,57 @@ def where(column: str, comparison: str, value: str | float) -> Condition:
     ("query", "rows", "note"),
     [
         (TableQuery(1), (0, 1, 2), "3 rows."),
-        (TableQuery(1, where=(where("home", "=", "leith"),)), (0, 2), "2 of 3 rows, where Home is leith."),
-        (TableQuery(1, where=(where("Home", "!=", "Leith"),)), (1,), "1 of 3 rows, where Home is not Leith."),
-        (TableQuery(1, where=(where("Van", "contains", "OR"),)), (1,), "1 of 3 rows, where Van contains OR."),
+        (TableQuery(1, where=(where("home", "=", "leith"),)), (0, 2), "2 of 3 rows, where “Home” is “leith”."),
+        (TableQuery(1, where=(where("Home", "!=", "Leith"),)), (1,), "1 of 3 rows, where “Home” is not “Leith”."),
+        (TableQuery(1, where=(where("Van", "contains", "OR"),)), (1,), "1 of 3 rows, where “Van” contains “OR”."),
         (
             TableQuery(1, where=(where("Van", "not contains", "o"), where("Seats", "<=", 3))),
             (0,),
-            "1 of 3 rows, where Van does not contain o and Seats <= 3.",
+            "1 of 3 rows, where “Van” does not contain “o” and “Seats” <= 3.",
         ),
         (
             TableQuery(1, where=(where("Seats", ">", 5), where("Van", "=", "Ceto")), any_of=True),
             (1, 2),
-            "2 of 3 rows, where Seats > 5 or Van is Ceto.",
+            "2 of 3 rows, where “Seats” > 5 or “Van” is “Ceto”.",
         ),
-        (TableQuery(1, where=(where("Price (EUR)", "=", "28000"),)), (1,), "1 of 3 rows, where Price (EUR) is 28000."),
-        (TableQuery(1, where=(where("Bought", "<", "2021-01"),)), (1,), "1 of 3 rows, where Bought < 2021-01."),
+        (
+            TableQuery(1, where=(where("Price (EUR)", "=", "28000"),)),
+            (1,),
+            "1 of 3 rows, where “Price (EUR)” is 28000.",
+        ),
+        (TableQuery(1, where=(where("Bought", "<", "2021-01"),)), (1,), "1 of 3 rows, where “Bought” < 2021-01."),
         (
             TableQuery(1, "sum", "Price (EUR)"),
             (0, 1, 2),
-            "Sum of Price (EUR): 31,200.50 + 28,000.00 = 59,200.50. 3 rows.",
+            "Sum of Price (EUR): 31,200.50 + 28,000.00 = 59,200.50.\n3 rows.",
         ),
-        (TableQuery(1, "average", "Seats"), (0, 1, 2), "Average of Seats: 3.33. 3 rows."),
-        (TableQuery(1, "smallest", "Seats"), (2,), "Smallest Seats: 0. 3 rows."),
-        (TableQuery(1, "largest", "Bought"), (2,), "Largest Bought: 2023-05-05. 3 rows."),
-        (TableQuery(1, where=(where("Bought", ">", "2021"),)), (2,), "1 of 3 rows, where Bought > 2021."),
-        (TableQuery(1, where=(where("Bought", "=", "2021-03"),)), (0,), "1 of 3 rows, where Bought is 2021-03."),
+        (TableQuery(1, "average", "Seats"), (0, 1, 2), "Average of Seats: 3.33.\n3 rows."),
+        (TableQuery(1, "smallest", "Seats"), (2,), "Smallest Seats: 0.\n3 rows."),
+        (TableQuery(1, "largest", "Bought"), (2,), "Largest Bought: 2023-05-05.\n3 rows."),
+        (TableQuery(1, where=(where("Bought", ">", "2021"),)), (2,), "1 of 3 rows, where “Bought” > 2021."),
+        (TableQuery(1, where=(where("Bought", "=", "2021-03"),)), (0,), "1 of 3 rows, where “Bought” is 2021-03."),
         (
             TableQuery(1, where=(Condition("Van", "!=", ("Alba", "Ceto")),)),
             (1,),
-            "1 of 3 rows, where Van is not Alba or Ceto.",
+            "1 of 3 rows, where “Van” is not “Alba” or “Ceto”.",
         ),
-        (TableQuery(1, "values", "Home"), (0, 1, 2), "Home, 2: Dundee; Leith. 3 rows."),
-        (TableQuery(1, "count", group_by="Home"), (0, 1, 2), "Rows per Home: Leith 2; Dundee 1. 3 rows."),
+        (TableQuery(1, "values", "Home"), (0, 1, 2), "Home, 2: Dundee; Leith.\n3 rows."),
+        (TableQuery(1, "count", group_by="Home"), (0, 1, 2), "Rows per Home: Leith 2; Dundee 1.\n3 rows."),
         (
             TableQuery(1, "sum", "Seats", group_by="Home"),
             (0, 1, 2),
-            "Sum of Seats per Home: Dundee 7; Leith 3. 3 rows.",
+            "Sum of Seats per Home: Dundee 7; Leith 3.\n3 rows.",
         ),
         (
             TableQuery(1, "average", "Seats", group_by="Home"),
             (0, 1, 2),
-            "Average of Seats per Home: Dundee 7.00; Leith 1.50. 3 rows.",
+            "Average of Seats per Home: Dundee 7.00; Leith 1.50.\n3 rows.",
         ),
-        (TableQuery(1, "largest", group_by="Home"), (0, 2), "Most rows per Home: Leith, 2. 3 rows."),
+        (TableQuery(1, "largest", group_by="Home"), (0, 2), "Most rows per Home: Leith, 2.\n3 rows."),
         (
             TableQuery(1, "smallest", "Seats", group_by="Home"),
             (0, 2),
-            "Smallest sum of Seats per Home: Leith, 3. 3 rows.",
+            "Smallest sum of Seats per Home: Leith, 3.\n3 rows.",
         ),
     ],
 )
@@ -122,12 +126,12 @@ def test_dates_are_read_as_they_are_written_if_that_is_clear(written: str, date:
 def test_a_point_before_three_digits_of_money_separates_thousands() -> None:
     text = "| Name | Gehalt (EUR) | Gewicht |\n|---|---|---|\n| A | 52.000 | 1.500 |\n| B | 8.500 | 2.250 |"
     answer = run(TableQuery(1, "sum", "Gehalt (EUR)"), text, *Tables(text).all)
-    assert answer == TableAnswer((0, 1), "Sum of Gehalt (EUR): 52,000 + 8,500 = 60,500. 2 rows.")
+    assert answer == TableAnswer((0, 1), "Sum of Gehalt (EUR): 52,000 + 8,500 = 60,500.\n2 rows.")
 
 
 def test_a_list_is_a_table_of_one_column() -> None:
     query = TableQuery(1, "count", where=(where("Actions", "contains", "Ann"),))
-    assert run(query, LIST, *lists_of(LIST)) == TableAnswer((0, 2), "2 of 3 items, where Actions contains Ann.")
+    assert run(query, LIST, *lists_of(LIST)) == TableAnswer((0, 2), "2 of 3 items, where “Actions” contains “Ann”.")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,7 @@ def test_long_figures_are_computed_exactly(operation: Operation, note: str) -> N
 def test_figures_that_are_too_long_are_said_to_be(operation: Operation) -> None:
     table = f"| n |\n|---|\n| {'1' * 5000} |\n| 2 |"
     result = run(TableQuery(1, operation, "n"), table, *Tables(table).all)
-    assert result == TableAnswer((0, 1), "The figures of n are too long to compute. 2 rows.")
+    assert result == TableAnswer((0, 1), "The figures of n are too long to compute.\n2 rows.")
 
 
 def test_a_query_has_at_most_eight_conditions() -> None:

@@ -21,7 +21,7 @@ SPEAKING = (
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     "accounts/single_sign_on",
     *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
-    *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
+    *("answering/answer", "answering/quoting", "answering/search", "answering/sending", "answering/writer"),
     "retrieval/search",
     *(
         "conversations/actions",
@@ -135,6 +135,26 @@ PHRASES = {
         *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
         *("created an account ({role})", "created a password link", "set a password through a link", "enabled"),
         *("changed the role to {role}", "admin", "member", "changed the email address"),
+    ),
+    "retrieval/table_query.py": (
+        *(
+            "The figures of {column} are too long to compute.",
+            "Largest {column}: {cells}.",
+            "Smallest {column}: {cells}.",
+        ),
+        *("Average of {column}: {figure}.", "Sum of {column}: {figure}.", "Rows per {column}: {groups}."),
+        *("Average of {column} per {column2}: {groups}.", "Sum of {column} per {column2}: {groups}."),
+        *("Most rows per {column}: {cells}, {figure}.", "Fewest rows per {column}: {cells}, {figure}."),
+        "Largest sum of {column} per {column2}: {cells}, {figure}.",
+        "Smallest sum of {column} per {column2}: {cells}, {figure}.",
+        "Largest average of {column} per {column2}: {cells}, {figure}.",
+        "Smallest average of {column} per {column2}: {cells}, {figure}.",
+        *("{n} rows.", "{n} items.", "{n} of {n1} rows, where {conditions}.", "{n} of {n1} items, where {conditions}."),
+        *("is", "is not", "contains", "does not contain", "and", "or", "empty"),
+    ),
+    "retrieval/quotes.py": (
+        "{n} of {n1} rows, found by their words. Nothing was computed.",
+        *("The first {n} are shown.", "{document} has an answer to this, too."),
     ),
     "runtime/mail.py": (
         *("it rejected smtp_user or smtp_password", "it offers no STARTTLS, or no sign-in", "it refused the message"),

@@ -8,16 +8,27 @@ import re
 from functools import cache
 from itertools import islice
 
+from babel.numbers import get_decimal_symbol, get_group_symbol
+
 from rag_assistant.web.i18n.catalogs import catalog, translations
-from rag_assistant.web.i18n.languages import ENGLISH
+from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES
 
 # Where those sentences are.
 CODE = "rag_assistant/"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = r"\d[\d,]*"
 NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
+# A figure may be a sum: "1 + 2.5 = 3.5".
+FIGURE = r"-?\d[\d,.]*(?: [+=] -?\d[\d,.]*)*"
 # Placeholders with restricted values, so that no other sentence matches.
-PLACEHOLDER_PATTERNS = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
+PLACEHOLDER_PATTERNS = {"numbers": NUMBERS, "figure": FIGURE} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
+# What changes of a table's own words: nothing, figures, or what isn't quoted of "“Kind” is “van” and “Seats” > 5".
+CHANGED = {
+    **dict.fromkeys(("column", "column2", "cells"), re.compile(r"(?!)")),
+    "figure": re.compile(r"\d[\d,.]*"),
+    "groups": re.compile(r"\d[\d,.]*(?=;|$)"),
+    "conditions": re.compile(r"“[^”]*”|does not contain|contains|is not|is|and|or|empty"),
+}
 END = re.compile(r"(?<=[.!?:]) ")
 # Separators of the parts of a list, by placeholder.
 LISTS = {"why": "; ", "places": "; ", "parts": ", "}
@@ -63,6 +74,10 @@ def _translated(code: str, text: str) -> str | None:
 
 def _filling(code: str, name: str, value: str) -> str:
     """Return a placeholder's value: of "turns 2, 4 and 6 to 9" the words are translated, of a list each part."""
+    if name in CHANGED:
+        locale = (ENGLISH if name == "conditions" else LANGUAGES[code]).locale
+        separators = {ord(","): get_group_symbol(locale), ord("."): get_decimal_symbol(locale)}
+        return CHANGED[name].sub(lambda match: translations(code).gettext(match[0].translate(separators)), value)
     if name == "numbers":
         return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", value)
     mark = LISTS.get(name)

@@ -259,11 +259,11 @@ def markdown(turn: Turn, plain: bool = False) -> str:
     doubts = {
         (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
     }
+    quotes, lead, own = turn.answer.partition(MODEL_LEAD)
     answer = turn.answer
-    if turn.model == QUOTES or MODEL_LEAD in answer:  # Introductory lines are ours, and no document's.
-        lead, line_break, rest = answer.partition("\n")
-        rest = rest.replace(MODEL_LEAD, f"\n\n{translated(LEAD_OF_MODEL)}\n\n")
-        answer = f"{translated(lead)}{line_break}{rest}"
+    if turn.model == QUOTES or lead:  # What isn't quoted is ours, and no document's.
+        lines = [one if one.startswith((">", "- ")) else translated(one) for one in quotes.split("\n")]
+        answer = "\n".join(lines) + (f"\n\n{translated(LEAD_OF_MODEL)}\n\n{own}" if lead else "")
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)
 
 

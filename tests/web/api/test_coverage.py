@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.coverage import TOO_LARGE
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, served_before, until
+from tests.web.conftest import PAGE, ask, environment_in, served_before, until, upload
 
 ASSETS = "asset,place,price\n" + "".join(f"A{n},{'Oslo' if n % 2 else 'Bergen'},{n}\n" for n in range(1, 41))
 MINUTES = "# Minutes\n\n" + "\n\n".join(
@@ -43,12 +43,37 @@ def said_to(stub: StubModel) -> str:
 def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskClient) -> None:
     computed = ask(client, "How many assets are in Oslo?")
     assert computed["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
-    assert "20 of 40 rows, where place is Oslo." in computed["answer"]
+    assert "20 of 40 rows, where “place” is “Oslo”." in computed["answer"]
     partial = ask(client, "List everything in the chronicle about the herring")
     coverage = partial["search"]["coverage"]
     assert 0 < coverage["read"] < coverage["of"] == 9
     assert f"This rests on {coverage['read']} of 9 passages of these documents." in partial["answer"]
     assert "coverage" not in ask(client, "When did the herring come?")["search"]
+
+
+@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@pytest.mark.parametrize(
+    ("question", "captions"),
+    [
+        ("How many orders are from Bell and Sons?", ["15 von 30 Zeilen mit: “company” ist “Bell and Sons”."]),
+        ("What is the total price of all orders?", ["Summe von price: 46.515,0.", "30 Zeilen."]),
+        (
+            "What is the total price per company?",
+            ["Summe von price je company: This is 24.007,5; Bell and Sons 22.507,5.", "30 Zeilen."],
+        ),
+    ],
+)
+def test_what_is_said_of_a_table_is_in_the_language_of_the_page_and_stored_in_english(
+    client: FlaskClient, question: str, captions: list[str]
+) -> None:
+    rows = "".join(f"{n},{'Bell and Sons' if n % 2 else 'This is'},{n * 100}.5\n" for n in range(1, 31))
+    upload(client, f"order,company,price\n{rows}", "orders.csv")
+    answer = ask(client, question)
+    own = [line for line in answer["answer"].split("\n") if line and not line.startswith(">")]
+    assert own[-1] == "The first 12 are shown."
+    page = client.get(f"/turns/{answer['turn_id']}", headers=PAGE | {"Accept-Language": "de"}).text
+    assert "\n".join([*captions, "Die ersten 12 werden gezeigt."]) in page
+    assert "rows" not in page[: page.index("<table")]
 
 
 def test_a_table_answers_though_the_words_say_that_nothing_is_found(client: FlaskClient) -> None:
@@ -61,7 +86,9 @@ def test_a_table_answers_though_the_words_say_that_nothing_is_found(client: Flas
 def test_a_model_is_told_what_was_computed(client: FlaskClient, stub: StubModel) -> None:
     stub.replies += [Reply("{}"), Reply("820 [1].")]
     answer = ask(client, "What is the total price of all assets?")
-    assert "Computed from all 40 rows of the table or list in passage [1]: Sum of price: 820. 40 rows." in said_to(stub)
+    assert "Computed from all 40 rows of the table or list in passage [1]: Sum of price: 820.\n40 rows." in said_to(
+        stub
+    )
     assert "Computed from all 40 rows." in client.get(f"/turns/{answer['turn_id']}").text
 
 
@@ -81,7 +108,7 @@ def test_a_model_queries_a_table_for_what_the_rules_do_not_understand(client: Fl
     asked, final = (str(request.messages[-1]["content"]) for request in stub.requests)
     assert "Table 1: assets.csv, 40 rows\nasset | place | price\nA1 | Oslo | 1\n" in asked
     assert "Values of place: Bergen; Oslo\n" in asked
-    assert "Computed from all 40 rows of the table or list in passage [1]: Largest price: 39. 20 of 40 rows" in final
+    assert "Computed from all 40 rows of the table or list in passage [1]: Largest price: 39.\n20 of 40 rows" in final
     assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
     assert answer["search"]["support"] == "found"
     receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
@@ -95,7 +122,7 @@ def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: Stub
     answer = ask(client, "What is the total price of all assets?")
     assert len(stub.requests) == 2
     assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
-    assert "Sum of price: 820. 40 rows." in said_to(stub)
+    assert "Sum of price: 820.\n40 rows." in said_to(stub)
 
 
 @pytest.mark.parametrize(("reply", "fifth"), [("No idea", 1), ('{"table": 9}', 1), ('{"table": 0}', 2)])

@@ -1,5 +1,6 @@
 """Without a model the documents are quoted: over the same API, with sources, a receipt, a window and follow-ups."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from tests.cli.shell import Shell
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, events_of, served_before, until, upload
+from tests.web.conftest import PAGE, ask, environment_in, events_of, post, served_before, until, upload
 
 NOTE = """# The lighthouse
 
@@ -143,7 +144,42 @@ def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(client: 
     assert (answer["support"], answer["sources"]) == ("nothing_found", [])
 
 
-def test_where_a_filter_finds_nothing_it_is_said_what_was_searched(client: FlaskClient) -> None:
+# Alone, somebody has one library, with all documents.
+@pytest.mark.parametrize(
+    ("kind", "limited_to", "question", "then"),
+    [
+        ("document", 1, "How many geese does the keeper of the lighthouse feed?", "feeds seventeen geese"),
+        ("tag", 1, "How many geese does the keeper of the lighthouse feed?", "feeds seventeen geese"),
+        ("project", 1, "How many geese does the keeper of the lighthouse feed?", "feeds seventeen geese"),
+        ("library", 2, "Which parliament votes about taxation?", NOTHING_FOUND),
+    ],
+)
+def test_where_a_part_of_the_library_has_nothing_it_is_said_and_all_documents_are_offered(
+    client: FlaskClient, kind: str, limited_to: int, question: str, then: str
+) -> None:
+    sheep = upload(client, "# Sheep\n\nThe shepherd shears forty sheep in June.", "sheep.md", tags="farm")
+    limits: dict[str, dict[str, object]] = {
+        "document": {"document_ids": [sheep["document_id"]]},
+        "tag": {"tags": ["farm"]},
+        "project": {
+            "project_id": client.post("/api/projects", json={"name": "Farm", "tags": ["farm"]}).json["project_id"]
+        },
+        "library": {"library_ids": [client.get("/api/libraries").json["libraries"][0]["library_id"]]},
+    }
+    answer = ask(client, question, **limits[kind])
+    assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=limited_to))
+    page = client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
+    offer = re.search(r'action="(/ask)"><button class="quiet" name="question" value="([^"]+)">([^<]+)', page)
+    assert offer is not None, page
+    assert offer.groups() == ("/ask", question, "Ask all documents in a new conversation")
+    turn = answer["turn_id"] + 1
+    assert post(client, offer[1], question=offer[2])[0] == 303
+    until(lambda: client.get(f"/api/turns/{turn}").json["status"] == "completed")
+    assert then in client.get(f"/api/turns/{turn}").json["answer"], "your documents are all of them"
+    assert "Ask all documents" not in client.get(f"/turns/{turn}", headers=PAGE).text
+
+
+def test_where_a_filter_of_one_question_finds_nothing_it_is_said_what_was_searched(client: FlaskClient) -> None:
     answer = ask(client, "Which parliament votes about taxation?", document_ids=[1])
     assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=1))
 
@@ -227,7 +263,8 @@ def test_a_row_that_shares_a_word_takes_no_question_from_the_sentence_that_answe
     assert "4 July 2026" in answer
     assert "where Item is" not in answer
     assert (
-        "1 of 2 rows, where Item is Summer party." in ask(client, "What is the budget of the summer party?")["answer"]
+        "1 of 2 rows, where “Item” is “Summer party”."
+        in ask(client, "What is the budget of the summer party?")["answer"]
     )
 
 
