@@ -147,9 +147,9 @@ class _Reader(Conditions):
         ]
         columns = self.columns if query.operation == "list" else [*used, *past]
         # What is done says nothing of the rows, and what was done may not have been in all.
-        known = self.about | self.fillers
+        explained = self.about | self.fillers
         verbs = WORDS["verbs"] if "did" not in self.tokens else ()
-        left = [n for n in self.left() if known.isdisjoint((self.tokens[n], self.forms[n]))]
+        left = [n for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
         left = [n for n in left if not any(one.is_named(self.forms[n]) for one in columns)]
         return [self.tokens[n] for n in left if self.tokens[n] not in verbs]
 
