@@ -127,9 +127,8 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Ge
     result, count = draft.found, len(draft.sources)
     computed = [one for one in (result.computed,) if one is not None and one.n <= count]
     valid = without_other_versions(draft.sources, time_of(result.query.text, datetime.now(UTC).date()))
-    quotes = computed or next(
-        filter(None, (retriever.sources.quotes(result.query, some) for some in (valid, draft.sources))), []
-    )
+    sources = retriever.sources
+    quotes = computed or sources.quotes(result.query, valid) or sources.quotes(result.query, draft.sources)
     coverage = None if computed else result.coverage
     if quotes and not lead and result.guide.issuperset(one.n for one in quotes):
         lead = LEAD_GUIDE

@@ -5,7 +5,7 @@ A question without a word for a time ("current", "in 2023") changes nothing.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import islice
 from pkgutil import get_data
@@ -32,8 +32,6 @@ OWN_DATES = ("person", "text", "name", "properties")
 # Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs
 # of bench/retrieval/versions.py, measured on the other.
 MIN_SHARED = 0.6
-# Far worse passages aren't about the same.
-MIN_SCORE = 0.5
 MAX_COMPARED = 20
 
 
@@ -53,30 +51,28 @@ def time_of(question: str, today: date) -> str | None:
     return iso
 
 
-def versions_in(passages: Sequence[Dated]) -> list[list[Dated]]:
-    """Return the groups of passages of different documents that are versions of one text, best passage first."""
+def versions_in(passages: Sequence[Dated], time: str | None) -> list[tuple[Dated, list[Dated]]]:
+    """Return the passages that are valid at a time, each with all versions of its text, best passage first.
+
+    That is the newest dated no later, the better of equal ones. Versions are in different documents.
+    """
     groups: list[list[Dated]] = []
-    for one in islice(passages, MAX_COMPARED):
+    for one in islice(passages, MAX_COMPARED) if time else ():
         group = next((group for group in groups if _is_version(one, group[0])), None)
         if group is None:
             groups.append([one])
         elif one.document_id not in {other.document_id for other in group}:
             group.append(one)
-    return [group for group in groups if len(group) > 1]
-
-
-def valid_at(time: str, group: Iterable[Dated]) -> Dated | None:
-    """Return the newest passage dated no later than some time, the better of equal ones; ``None`` if all are later."""
-    then = [one for one in group if (one.date or "")[: len(time)] <= time]
-    return max(then, key=lambda one: one.date or "", default=None)
+    # "~" comes after every digit: what is dated 2023-05 is of 2023.
+    then = [(group, [one for one in group if (one.date or "") < f"{time}~"]) for group in groups if len(group) > 1]
+    return [(max(valid, key=lambda one: one.date or ""), group) for group, valid in then if valid]
 
 
 def preferred(passages: Sequence[Passage], time: str | None) -> list[Passage]:
     """Return the passages with those valid at a time in front of their other versions; none is left out."""
     ranked = list(passages)
-    for group in versions_in(passages) if time else ():
-        valid = valid_at(time or NOW, group)
-        if valid is not None and valid is not group[0]:
+    for valid, group in versions_in(passages, time):
+        if valid is not group[0]:
             ranked.remove(valid)
             ranked.insert(ranked.index(group[0]), replace(valid, score=max(valid.score, group[0].score)))
     return ranked
@@ -84,8 +80,7 @@ def preferred(passages: Sequence[Passage], time: str | None) -> list[Passage]:
 
 def without_other_versions(sources: Sequence[Source], time: str | None) -> list[Source]:
     """Return the sources without versions of a text that weren't valid at a time."""
-    groups = versions_in(sources) if time else []
-    others = {one.n for group in groups if (valid := valid_at(time or NOW, group)) for one in group if one is not valid}
+    others = {one.n for valid, group in versions_in(sources, time) for one in group if one is not valid}
     return [one for one in sources if one.n not in others]
 
 
@@ -93,8 +88,6 @@ def _is_version(one: Dated, other: Dated) -> bool:
     """Return whether two passages are versions of one text, with dates that can be compared."""
     is_comparable = one.date_from == other.date_from or {one.date_from, other.date_from} <= set(OWN_DATES)
     if one.document_id == other.document_id or not (one.date and other.date and is_comparable):
-        return False
-    if one.score < MIN_SCORE * other.score:
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))

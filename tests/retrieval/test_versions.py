@@ -106,11 +106,10 @@ def test_the_older_version_moves_up_if_it_was_valid_then() -> None:
     [
         replace(NEW, text="Sixty boats lie in the harbour, and the newest of them is for sale to customers."),
         replace(NEW, date_from="added", date="2026-01-01"),  # When it was added says nothing beside a date of its own.
-        replace(NEW, score=0.2),
         replace(NEW, document_id=1),
         replace(NEW, date=None, date_from=None),
     ],
-    ids=["another text", "only added later", "far worse", "the same document", "without a date"],
+    ids=["another text", "only added later", "the same document", "without a date"],
 )
 def test_what_is_no_newer_version_stays_where_it_is(newer: Passage) -> None:
     assert preferred([OLD, GEESE, newer], NOW) == [OLD, GEESE, newer]
