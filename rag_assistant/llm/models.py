@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, ExtraRequests, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part, Retrying, collect
+from rag_assistant.llm.client import LIMIT_PROBE_TIMEOUT_SECONDS, OPENAI_BASE_URL, ModelClient, Part, Retrying, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.prompt_counts import plausible_usage
@@ -51,7 +52,7 @@ class LanguageModels:
         # By base URL and configured model: the result of the last list request.
         self._last: dict[tuple[str, str | None], Endpoint] = {}
         self._states: dict[str, str] = {}
-        self._asked_limits: set[tuple[str, str | None]] = set()
+        self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
         self.extra_requests = ExtraRequests()
 
@@ -85,6 +86,8 @@ class LanguageModels:
 
     def close(self) -> None:
         """Stop the local model's process, and close the connections to endpoints."""
+        for asking in filter(None, list(self._asked_limits.values())):
+            asking.join(LIMIT_PROBE_TIMEOUT_SECONDS)
         self.client.close()
         if self._local is not None:
             self._local.process.close()
@@ -215,13 +218,20 @@ class LanguageModels:
         is_low = reading is not None and (reading.limit is not None or self.calibration.suspects(endpoint, reading))
         if endpoint.local or (endpoint.key in self._asked_limits and not is_low):
             return reading
-        self._asked_limits.add(endpoint.key)
+        self._asked_limits[endpoint.key] = None
+        if reading is None or not is_low:
+            asking = threading.Thread(target=self._learn_limit, args=(endpoint,), name="model limit", daemon=True)
+            self._asked_limits[endpoint.key] = asking
+            asking.start()
+            return reading
+        limit = self._learn_limit(endpoint)
+        return reading if limit is None else replace(reading, limit=limit if limit < reading.sent else None)
+
+    def _learn_limit(self, endpoint: Endpoint) -> int | None:
         limit = self.client.limit_of_loaded(endpoint)
         if limit is not None:
             self.calibration.learn_limit(endpoint, limit)
-        if reading is None or limit is None or not is_low:
-            return reading
-        return replace(reading, limit=limit if limit < reading.sent else None)
+        return limit
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Record a successful answer, and count its tokens; estimated if nobody reports them."""
@@ -246,7 +256,7 @@ class LanguageModels:
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
                 self.calibration.forget(endpoint)
                 self.extra_requests.forget(endpoint)
-                self._asked_limits.discard(endpoint.key)
+                self._asked_limits.pop(endpoint.key, None)
             raise
 
     @property

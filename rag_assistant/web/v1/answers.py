@@ -19,8 +19,6 @@ from rag_assistant.web.routing import services
 from rag_assistant.web.v1.extension import About, headers_of
 from rag_assistant.web.v1.reading import Sent
 
-Events = Iterator[Event | None]
-
 
 class Asked(Struct, frozen=True):
     """A question with the messages sent along, which a stored one doesn't use, and what is known of its answer."""
@@ -63,7 +61,7 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
         return response
 
 
-def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
+def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Iterator[Event | None], About]:
     """Return the events of a started answer, and what is known of it; ``leaving`` ends it."""
     assistant = services().assistant
     if incoming.about.stored:
