@@ -78,11 +78,9 @@ def pack_archive(
                     copyfileobj(opened, content)
         with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
             lines.write(FIRST_LINE.encode())
-            for document in there:
-                lines.write(line_of(document).encode())
+            lines.writelines(line_of(document).encode() for document in there)
             written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
-            for note in notes:
-                lines.write(line_of(note).encode())
+            lines.writelines(line_of(note).encode() for note in notes)
     return len(there), len(written)
 
 
