@@ -106,3 +106,25 @@ def test_people_who_share_workers_take_turns_however_many_documents_one_of_them_
     worker.fail(bens[0], "it is no text")
     assert worker.take_up_unfinished(max_taken=2)[0] == [bens[1]]
     assert (worker.owner_of(anns[0]), worker.owner_of(bens[0]), worker.owner_of(0)) == (*owners, None)
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_somebody_with_one_document_does_not_wait_for_all_of_two_who_added_many(database: Database) -> None:
+    shelf, worker = Shelf(database), DocumentStore(database, "here", "worker")
+    owners = [PeopleStore(database).add(name, "member", None).id for name in ("Ann", "Ben", "Cem")]
+    alive = {"id": "worker", "installation": "here", "kind": "server", "beats": 0, "settings": {}}
+    with database.write() as connection:
+        connection.execute(insert(processes), alive)
+        by_owner = select(libraries.c.id).where(libraries.c.person_id.in_(owners)).order_by(libraries.c.person_id)
+        ann, ben, cem = connection.execute(by_owner).scalars()
+    for number in range(30):
+        for library in (ann, ben):
+            shelf.add(f"{library} {number}", library_id=library)
+    cems = shelf.add("cem", library_id=cem).id
+    held: list[int] = []
+    for _ in range(30):
+        held += worker.take_up_unfinished(max_taken=2)[0]
+        if cems in held:
+            break
+        worker.fail(held.pop(0), "it is no text")
+    assert cems in held

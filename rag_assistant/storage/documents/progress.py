@@ -95,10 +95,11 @@ class DocumentProgress(DocumentLists):
             # Documents waiting for a retry don't hold up others.
             held = documents.c.worker == self.worker, documents.c.state.in_(states), documents.c.attempts == 0
             room = max_taken - connection.execute(select(func.count()).select_from(documents).where(*held)).scalar_one()
-            # People in turn, among whom those count whose documents are worked on.
+            # People in turn, among whom those count whose documents are worked on; by chance, so that nobody is always
+            # last.
             nth = func.row_number().over(partition_by=OWNER, order_by=[left, documents.c.id])
             turns = select(documents.c.id, nth.label("nth")).where(documents.c.state.in_(states)).subquery()
-            some = select(documents.c.id).where(left, documents.c.id == turns.c.id).order_by(turns.c.nth, turns.c.id)
+            some = select(documents.c.id).where(left, documents.c.id == turns.c.id).order_by(turns.c.nth, func.random())
             due += connection.execute(
                 some.limit(max(0, room)).with_for_update(of=documents, skip_locked=True)
             ).scalars()
