@@ -108,12 +108,22 @@ class AuditEntry(Struct, frozen=True):
 
 
 class ConversationLink(Struct, frozen=True):
-    """A link for reading a conversation, with or without its sources."""
+    """A link for reading a conversation, with or without its sources; with the name of a ``person``, for them alone."""
 
     id: int
     conversation_id: int
     with_sources: bool
     created_at: datetime
+    person: str | None = None
+
+
+class SharedConversation(Struct, frozen=True):
+    """A conversation that somebody else lets a person read, by which link."""
+
+    link: str
+    title: str
+    owner: str
+    updated_at: datetime
 
 
 class Share(Struct, frozen=True):

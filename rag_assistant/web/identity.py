@@ -7,7 +7,7 @@ from typing import Any, cast
 from flask import Flask, Response, request, url_for
 
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
-from rag_assistant.records import ALONE, NOBODY, Identity
+from rag_assistant.records import ALONE, NOBODY, Identity, Person
 from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed, UnderMaintenance
 from rag_assistant.services import Services
 from rag_assistant.web.forms import to_page
@@ -63,6 +63,14 @@ def init_app(app: Flask, whole: Services) -> None:
 def identity() -> Identity:
     """Return the identity of the request; before authentication, nobody's."""
     return cast(Identity, request.environ.get(IDENTITY, NOBODY))
+
+
+def signed_in() -> Person:
+    """Return the signed-in person. Raises NotAllowed."""
+    person = identity().person
+    if person is None:
+        raise NotAllowed(NO_ACCOUNTS)
+    return person
 
 
 def actor() -> Actor:

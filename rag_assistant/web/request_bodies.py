@@ -339,6 +339,7 @@ class NewLinkBody(Strict):
     """The body of POST /api/conversations/ID/links."""
 
     with_sources: bool = field(False, "true or false")
+    person: str | None = field(None, "the name of an account: only they can read it", min_length=1, max_length=200)
 
 
 class NewLibraryBody(Strict):

@@ -294,6 +294,7 @@ def sharing(player: Player) -> None:
     player.play("GET", "/api/account")
     player.play("GET", "/api/conversations/1/links")
     player.play("POST", "/api/conversations/1/links", {"with_sources": True})
+    player.play("GET", "/api/shared/conversations")
     player.play("DELETE", "/api/conversations/1/links/1")
     player.play("GET", "/api/shared?link=secret")
 

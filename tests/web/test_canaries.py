@@ -209,7 +209,7 @@ def use(app: Flask, client: FlaskClient, found: Found, stub: StubModel, every: b
     found.ask(client, "GET", "/api/export?files=1")
     found.ask(client, "GET", f"/api/conversations/{first}/export?format=json")
     found.ask(client, "POST", "/api/conversations/import", data=b"{", content_type="application/json")
-    status, page = post(client, f"/conversations/{first}/links", sources="true")
+    status, page = post(client, f"/conversations/{first}/links", new="sources")
     link = re.search(r"/shared\?link=([\w-]+)", page)
     assert (status, link is not None) == (200, True)
     found.ask(client, "POST", "/api/conversations/1/commands", json={"command": "/history"})

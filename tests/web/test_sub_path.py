@@ -70,7 +70,7 @@ def test_a_link_for_somebody_else_has_the_prefix(below: FlaskClient) -> None:
         ann = client_of(below.application, "Ann")
         assert ann.post("/rag/ask", data={"question": "Why?"}, headers=PAGE).status_code == 303
         for path, address in (("conversations/1/links", "shared"), ("people", "choose-password")):
-            page = ann.post(f"/rag/{path}", data={"name": "Ben"}, headers=PAGE).text
+            page = ann.post(f"/rag/{path}", data={"name": "Ben", "new": "read"}, headers=PAGE).text
             assert re.search(rf"http://localhost/rag/{address}\?link=[\w-]{{43}}", page), path
 
 

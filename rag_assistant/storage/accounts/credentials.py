@@ -14,11 +14,12 @@ from rag_assistant.records import (
     LinkedIdentity,
     Person,
     Session,
+    SharedConversation,
     errors,
 )
-from rag_assistant.storage.accounts.people import link_identity, person_of_row
+from rag_assistant.storage.accounts.people import link_identity, person_of_row, row_of_person
 from rag_assistant.storage.conversations.conversations import load_conversation
-from rag_assistant.storage.database import Record, Store, lock, record_of
+from rag_assistant.storage.database import Record, Store, insert_row, lock, record_of
 from rag_assistant.storage.tables import (
     api_tokens,
     conversation_links,
@@ -34,6 +35,13 @@ from rag_assistant.storage.tables import (
 USED_AT_STEP = timedelta(minutes=1)
 # Per person: more browsers than anybody uses.
 MAX_SESSIONS = 50
+# Of links that work: their conversation, and its owner.
+_OPEN = (
+    conversations.c.id == conversation_links.c.conversation_id,
+    conversations.c.deleted_at.is_(None),
+    people.c.id == conversations.c.person_id,
+    people.c.disabled_at.is_(None),
+)
 
 
 def hash_of(secret: str) -> str:
@@ -242,20 +250,27 @@ class LinkedIdentityStore(Store):
 class ConversationLinkStore(Store):
     """Stores links through which others can read a conversation, until they are revoked."""
 
-    def make(self, conversation_id: int, secret: str, with_sources: bool) -> ConversationLink:
-        """Store a new link to a conversation. Raises ConversationNotFound."""
+    def make(
+        self, conversation_id: int, secret: str, with_sources: bool, person: str | None = None
+    ) -> ConversationLink:
+        """Store a new link; one for a ``person`` replaces theirs. Raises ConversationNotFound, AccountNotFound."""
+        values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
-            values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
-            inserted = sa.insert(conversation_links).values(values | {"created_at": now()})
-            row = connection.execute(inserted.returning(*conversation_links.c)).mappings().one()
-            return record_of(row, ConversationLink)
+            if person is not None:
+                values["person_id"] = row_of_person(connection, person)["id"]
+                replaced = (conversation_links.c[name] == values[name] for name in ("conversation_id", "person_id"))
+                connection.execute(sa.delete(conversation_links).where(*replaced))
+            link_id = insert_row(connection, conversation_links, values | {"created_at": now()})
+        return next(one for one in self.of(conversation_id) if one.id == link_id)
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
         """Return the links to a conversation, oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-        own = sa.select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
+        named = sa.select(conversation_links, people.c.name.label("person"))
+        own = named.outerjoin(people, people.c.id == conversation_links.c.person_id)
+        own = own.where(conversation_links.c.conversation_id == conversation_id)
         return self._records(own.order_by(conversation_links.c.id), ConversationLink)
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
@@ -266,15 +281,21 @@ class ConversationLinkStore(Store):
             if not connection.execute(sa.delete(conversation_links).where(*this)).rowcount:
                 raise errors.LinkNotFound
 
-    def owner_of(self, secret: str) -> tuple[int, ConversationLink]:
-        """Return a link and its conversation's owner. Raises LinkNotFound, also if either is deleted or disabled."""
-        welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
-        query = (
-            sa.select(conversation_links, conversations.c.person_id)
-            .join(conversations, conversations.c.id == conversation_links.c.conversation_id)
-            .where(conversation_links.c.secret_hash == hash_of(secret))
-            .where(conversations.c.deleted_at.is_(None), conversations.c.person_id.in_(welcome))
-        )
-        for row in self._rows(query):
-            return row["person_id"], record_of(row, ConversationLink)
+    def owner_of(self, link: str, reader_id: int) -> tuple[int, ConversationLink]:
+        """Return a link, by its secret or as the number of one for the reader, and its conversation's owner.
+
+        Raises LinkNotFound, also if either is deleted or disabled.
+        """
+        is_readers = conversation_links.c.person_id == reader_id, sa.cast(conversation_links.c.id, sa.String) == link
+        is_it = (conversation_links.c.secret_hash == hash_of(link)) | sa.and_(*is_readers)
+        owned = sa.select(conversation_links, conversations.c.person_id.label("owner_id"))
+        for row in self._rows(owned.where(*_OPEN, is_it)):
+            return row["owner_id"], record_of(row, ConversationLink)
         raise errors.LinkNotFound
+
+    def read_by(self, person_id: int) -> list[SharedConversation]:
+        """Return the conversations that others let a person read by name, most recently used first."""
+        link = sa.cast(conversation_links.c.id, sa.String).label("link")
+        shown = sa.select(link, conversations.c.title, people.c.name.label("owner"), conversations.c.updated_at)
+        readable = shown.where(*_OPEN, conversation_links.c.person_id == person_id)
+        return self._records(readable.order_by(conversations.c.updated_at.desc()), SharedConversation)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, func, insert, select
 
 from rag_assistant.records import Access, LibraryRecord, Share, Shared
-from rag_assistant.records.errors import AccountNotFound, AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
-from rag_assistant.storage.accounts.people import name_key
+from rag_assistant.records.errors import AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
+from rag_assistant.storage.accounts.people import row_of_person
 from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
@@ -62,9 +62,7 @@ class SharedStore(Store, Generic[Kind]):
         """Give somebody access to an item, or revoke it. Raises its not-found and owner errors, AccountNotFound."""
         with self._database.write() as connection:
             self._own(connection, item_id)
-            person_id = connection.execute(select(people.c.id).where(people.c.name_key == name_key(name))).scalar()
-            if person_id is None:
-                raise AccountNotFound(name)
+            person_id = row_of_person(connection, name)["id"]
             shares = self.item_id.table
             connection.execute(delete(shares).where(self.item_id == item_id, shares.c.person_id == person_id))
             if access is not None:

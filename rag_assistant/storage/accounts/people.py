@@ -45,7 +45,7 @@ class PeopleStore(Store):
     def get(self, id_or_name: int | str) -> Person:
         """Return an account. Raises AccountNotFound."""
         with self._database.read() as connection:
-            return person_of_row(_row(connection, id_or_name))
+            return person_of_row(row_of_person(connection, id_or_name))
 
     def is_welcome(self, person_id: int) -> bool:
         """Return whether the account exists and isn't disabled."""
@@ -86,14 +86,14 @@ class PeopleStore(Store):
                         connection.execute(unowned.values(person_id=person_id))
                 else:
                     connection.execute(insert(libraries).values(name=f"Documents of {name}", person_id=person_id))
-                return person_of_row(_row(connection, person_id))
+                return person_of_row(row_of_person(connection, person_id))
         except IntegrityError:
             raise NameTaken(name) from None
 
     def set_password(self, person_id: int, password_hash: str, keep_session: int | None = None) -> None:
         """Set the password hash and end all sessions except one. Raises AccountNotFound."""
         with self._database.write() as connection:
-            _row(connection, person_id)
+            row_of_person(connection, person_id)
             connection.execute(update(people).where(people.c.id == person_id).values(password_hash=password_hash))
             others = sessions.c.person_id == person_id, sessions.c.id != (keep_session or 0)
             connection.execute(delete(sessions).where(*others))
@@ -102,12 +102,12 @@ class PeopleStore(Store):
         """Set a person's role, email address, or when they were disabled. Raises AccountNotFound, LastAdmin."""
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
-            _row(connection, person_id)
+            row_of_person(connection, person_id)
             connection.execute(update(people).where(people.c.id == person_id).values(values))
             _refuse_without_admin(connection)
             if values.get("disabled_at"):
                 connection.execute(delete(sessions).where(sessions.c.person_id == person_id))
-            return person_of_row(_row(connection, person_id))
+            return person_of_row(row_of_person(connection, person_id))
 
     def owned(self, person_id: int) -> tuple[list[int], list[int]]:
         """Return the ids of a person's conversations, including deleted ones, and documents."""
@@ -117,7 +117,7 @@ class PeopleStore(Store):
     def hand_over(self, person_id: int, to: int) -> None:
         """Transfer everything a person owns to another. Raises AccountNotFound."""
         with self._database.write() as connection:
-            _row(connection, to)
+            row_of_person(connection, to)
             query = select(projects.c.id, projects.c.overrides).where(projects.c.person_id == person_id)
             for number, rules in connection.execute(query).all():
                 # It would act on conversations of its new owner.
@@ -130,7 +130,7 @@ class PeopleStore(Store):
         """Delete an account that owns nothing. Raises AccountNotFound, LastAdmin, StillOwns."""
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
-            row = _row(connection, person_id)
+            row = row_of_person(connection, person_id)
             if any(connection.execute(query.limit(1)).first() for query in _owned(person_id)):
                 raise StillOwns(row["name"])
             for table in (libraries, projects, notes):
@@ -151,7 +151,8 @@ def link_identity(connection: Connection, person_id: int, external: ExternalIden
     return connection.execute(link.returning(*linked_identities.c)).mappings().one()
 
 
-def _row(connection: Connection, id_or_name: int | str) -> RowMapping:
+def row_of_person(connection: Connection, id_or_name: int | str) -> RowMapping:
+    """Return the row of an account. Raises AccountNotFound."""
     this = people.c.id == id_or_name if isinstance(id_or_name, int) else people.c.name_key == name_key(id_or_name)
     row = connection.execute(select(people).where(this)).mappings().first()
     if row is None:

@@ -124,14 +124,16 @@ libraries = table_of_ids(
     Index("ix_libraries_person", "person_id"),
 )
 
-# Anybody signed in with such a link can read the conversation.
+# Anybody signed in with such a link can read the conversation; with a person, only they can.
 conversation_links = table_of_ids(
     "conversation_links",
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("secret_hash", String, nullable=False, unique=True),
     Column("with_sources", Boolean, nullable=False),
     Column("created_at", UtcTime, nullable=False),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE")),
     Index("ix_conversation_links_conversation", "conversation_id"),
+    Index("ix_conversation_links_person", "person_id"),
 )
 
 library_shares = keyed_table(

@@ -6,11 +6,11 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, make_response, request, url_for
 from msgspec import Struct
 
-from rag_assistant.records import ConversationLink
+from rag_assistant.records import ConversationLink, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.storage.accounts.libraries import SharedStore
-from rag_assistant.web.identity import note_for_audit
+from rag_assistant.web.identity import note_for_audit, signed_in
 from rag_assistant.web.request_bodies import NewLinkBody, ShareBody
 from rag_assistant.web.request_parsing import read_optional_body
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON, services, whole_services
@@ -24,10 +24,11 @@ class LinkAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     link_id: int
     with_sources: bool
     created_at: str
+    person: str | None
 
 
 class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A link that was just made: its url is told this once."""
+    """A link that was just made: its url is told this once, unless it is a person's."""
 
     url: str
 
@@ -74,8 +75,9 @@ def links(conversation_id: int) -> Response:
     optional=True,
 )
 def make(conversation_id: int) -> Response:
-    """Create a link to a conversation; its address is shown only once."""
-    link, address = make_link(conversation_id, read_optional_body(NewLinkBody).with_sources)
+    """Create a link to a conversation; its address is shown only once. For a ``person``, it replaces theirs."""
+    body = read_optional_body(NewLinkBody)
+    link, address = make_link(conversation_id, body.with_sources, body.person)
     return make_response(jsonify(link_data(link) | {"url": address}), 201)
 
 
@@ -95,6 +97,12 @@ def shared() -> Response:
     return jsonify(data_of(read_shared(request.args["link"])))
 
 
+@blueprint.get("/shared/conversations", policy=READ_AS_PERSON, answer={"conversations": list[SharedConversation]})
+def shared_conversations() -> Response:
+    """Return the conversations that others share with you by name, most recently used first."""
+    return jsonify(conversations=[data_of(one) for one in whole_services().links.read_by(signed_in().id)])
+
+
 def share_with(store: SharedStore[Any], kind: str, item_id: int, body: ShareBody) -> Any:
     """Let somebody use an item of this kind, or no more."""
     shared = store.share(item_id, body.person, body.access)
@@ -103,26 +111,27 @@ def share_with(store: SharedStore[Any], kind: str, item_id: int, body: ShareBody
 
 
 def link_data(link: ConversationLink) -> dict[str, Any]:
-    return {"link_id": link.id, "with_sources": link.with_sources, "created_at": link.created_at.isoformat()}
+    created_at = link.created_at.isoformat()
+    return {"link_id": link.id, "with_sources": link.with_sources, "created_at": created_at, "person": link.person}
 
 
-def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLink, str]:
-    """Create a link to a conversation; return it with its address, which can't be shown again."""
+def make_link(conversation_id: int, with_sources: bool, person: str | None = None) -> tuple[ConversationLink, str]:
+    """Create a link to a conversation, perhaps for a person alone; return it with its address."""
     secret = secrets.token_urlsafe(32)
-    link = services().links.make(conversation_id, secret, with_sources)
+    link = services().links.make(conversation_id, secret, with_sources, person)
     note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
-    return link, url_for("sharing_pages.shared", link=secret, _external=True)
+    return link, url_for("sharing_pages.shared", link=link.id if person else secret, _external=True)
 
 
-def read_shared(secret: str) -> SharedAnswer:
+def read_shared(link: str) -> SharedAnswer:
     """Return the conversation behind a link as it is now, with the sources the reader may read. Raises LinkNotFound."""
-    owner_id, link = whole_services().links.owner_of(secret)
+    owner_id, opened = whole_services().links.owner_of(link, signed_in().id)
     owners = whole_services().for_person(owner_id, changes_documents=False)
-    conversation = owners.conversations.get(link.conversation_id)
+    conversation = owners.conversations.get(opened.conversation_id)
     turns = []
     for turn in owners.turns.every(conversation.id):
         if turn.status not in ("running", "erased"):
-            cited = [source for source in turn.sources if source.cited] if link.with_sources else []
+            cited = [source for source in turn.sources if source.cited] if opened.with_sources else []
             hidden = services().documents.missing({source.document_id for source in cited})
             sources = [view_of(SharedSource, source) for source in cited if source.document_id not in hidden]
             created_at = turn.created_at.isoformat()

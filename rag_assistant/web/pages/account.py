@@ -3,18 +3,18 @@
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.passwords import MIN_CHARS
-from rag_assistant.records import ABILITIES, Person
+from rag_assistant.records import ABILITIES
 from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.api.account import limits_data
 from rag_assistant.web.forms import errors_on, to_address, to_page
 from rag_assistant.web.identity import (
-    NO_ACCOUNTS,
     SESSION,
     actor,
     asked_from,
     identity,
     proxied,
+    signed_in,
     with_session,
     without_cookie,
 )
@@ -190,14 +190,6 @@ def revoke_token(token_id: int) -> Response:
     """Revoke an API token."""
     whole_services().accounts.revoke_token(signed_in(), token_id, actor())
     return to_page("account_pages.account")
-
-
-def signed_in() -> Person:
-    """Return the signed-in person. Raises NotAllowed."""
-    person = identity().person
-    if person is None:
-        raise NotAllowed(NO_ACCOUNTS)
-    return person
 
 
 def own_address(address: str) -> str:

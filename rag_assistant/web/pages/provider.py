@@ -19,11 +19,12 @@ from rag_assistant.web.identity import (
     asked_from,
     cookie_name,
     identity,
+    signed_in,
     with_cookie,
     with_session,
     without_cookie,
 )
-from rag_assistant.web.pages.account import account, login_page, next_address, own_address, signed_in
+from rag_assistant.web.pages.account import account, login_page, next_address, own_address
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, whole_services
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import projects as projects_api
 from rag_assistant.web.api.sharing import make_link, read_shared, revoke, share_with
-from rag_assistant.web.forms import as_form, to
-from rag_assistant.web.identity import identity, note_for_audit
+from rag_assistant.web.forms import as_form, errors_on, to
+from rag_assistant.web.identity import identity, note_for_audit, signed_in
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.request_bodies import ChangeLibraryBody, ShareBody
@@ -88,25 +88,37 @@ def other_accounts() -> list[str]:
 
 
 @blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON)
-def links(conversation_id: int, new_link: str | None = None) -> str:
-    """Show the links to a conversation, with the address of a new one."""
-    conversation = services().conversations.get(conversation_id)
-    return render_template(
-        "links.html", links=services().links.of(conversation_id), new_link=new_link, **frame(conversation)
-    )
+def links(conversation_id: int, new_link: str | None = None, error: AssistantError | None = None) -> str:
+    """Show who may read a conversation, by name and by links, with the address of a new link."""
+    current, shown = services().links.of(conversation_id), frame(services().conversations.get(conversation_id))
+    return render_template("links.html", links=current, new_link=new_link, error=error, **shown)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/links", policy=ASK_AS_PERSON)
-def new_link(conversation_id: int) -> Response:
-    """Create a link to a conversation and show it, once."""
-    _, address = make_link(conversation_id, request.form.get("sources") == "true")
+@errors_on(links)
+def save_links(conversation_id: int) -> Response:
+    """Store who may read a conversation: what has changed. Show the address of a new link, once."""
+    allowed = {one.person: one for one in services().links.of(conversation_id) if one.person}
+    for link_id in request.form.getlist("revoked", type=int):
+        revoke(conversation_id, link_id)
+    for name, access in zip(request.form.getlist("person"), request.form.getlist("access"), strict=False):
+        current, with_sources = allowed.get(name), access == "sources"
+        if current and not access:
+            revoke(conversation_id, current.id)
+        elif name.strip() and access and not (current and current.with_sources == with_sources):
+            make_link(conversation_id, with_sources, name.strip())
+    new = request.form.get("new")
+    address = make_link(conversation_id, new == "sources")[1] if new else None
     return make_response(links(conversation_id, address))
 
 
 @blueprint.get("/shared", policy=READ_AS_PERSON)
 def shared() -> str:
-    """Show a shared conversation, with the sources that its owner shares and the reader may read."""
-    conversation = read_shared(request.args.get("link", ""))
+    """Show a shared conversation, with the sources that its owner shares and the reader may read; or all of them."""
+    if "link" not in request.args:
+        by_name = whole_services().links.read_by(signed_in().id)
+        return render_template("shared_with_me.html", shared=by_name, **frame(None))
+    conversation = read_shared(request.args["link"])
     plain = too_much_for_page([turn.answer for turn in conversation.turns])
     drawn = [
         (turn, render_markdown(turn.answer, plain=nth in plain), turn.sources)
@@ -118,9 +130,8 @@ def shared() -> str:
 
 
 ONE_LIBRARY, ONE_PROJECT = "/libraries/<int:library_id>", "/projects/<int:project_id>"
-ONE_LINK = "/conversations/<int:conversation_id>/links/<int:link_id>/end"
 to_libraries, to_project = to("sharing_pages.libraries"), to("sharing_pages.project", "project_id")
-to_projects, to_links = to("sharing_pages.projects"), to("sharing_pages.links", "conversation_id")
+to_projects = to("sharing_pages.projects")
 for rule, policy, name, view in (
     ("/libraries", SHARING, "add_library", as_form(libraries_api.add, to_libraries)),
     (ONE_LIBRARY, SHARING, "change_library", as_form(libraries_api.change, to_libraries)),
@@ -130,6 +141,5 @@ for rule, policy, name, view in (
     (ONE_PROJECT, ASK, "change_project", as_form(projects_api.change, to_project)),
     (f"{ONE_PROJECT}/shares", ASK_AS_PERSON, "share_project", as_form(save_project_access, to_project, project)),
     (f"{ONE_PROJECT}/delete", ASK, "delete_project", as_form(projects_api.delete, to_projects)),
-    (ONE_LINK, ASK_AS_PERSON, "revoke_link", as_form(revoke, to_links)),
 ):
     blueprint.post(rule, policy=policy, endpoint=name)(view)

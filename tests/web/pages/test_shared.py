@@ -54,7 +54,7 @@ def test_one_save_stores_what_everyone_and_each_person_may_do(ann: FlaskClient, 
 
 
 def link_to(client: FlaskClient, conversation: int, **fields: str) -> str:
-    status, page = post(client, f"/conversations/{conversation}/links", **fields)
+    status, page = post(client, f"/conversations/{conversation}/links", **{"new": "read"} | fields)
     found = re.search(r"http://localhost(/shared\?link=[\w-]{43})", page)
     assert status == 200
     assert found is not None
@@ -76,12 +76,9 @@ def test_a_link_shows_questions_and_answers_until_it_is_revoked(
     assert app.test_client().get(link).status_code == 401
     assert ben.get(f"/api/conversations/{conversation}").status_code == 404
     assert ben.get(f"/conversations/{conversation}/links").status_code == 404
-    assert ben.post(f"/conversations/{conversation}/links/1/end").status_code == 404
-    listed = ann.get(f"/conversations/{conversation}/links", headers=PAGE).text
-    end = re.search(rf"/conversations/{conversation}/links/\d+/end", listed)
-    assert end is not None
-    assert ">Revoke</button>" in listed
-    assert post(ann, end[0])[0] == 303
+    assert ben.post(f"/conversations/{conversation}/links", data={"revoked": "1"}, headers=PAGE).status_code == 404
+    assert 'name="revoked"' in ann.get(f"/conversations/{conversation}/links", headers=PAGE).text
+    assert post(ann, f"/conversations/{conversation}/links", revoked="1")[0] == 200
     gone, never = ben.get(link), ben.get("/shared?link=never")
     assert (gone.status_code, gone.text) == (never.status_code, never.text)
     assert gone.status_code == 404
@@ -90,7 +87,7 @@ def test_a_link_shows_questions_and_answers_until_it_is_revoked(
 def test_sources_are_shown_as_far_as_the_reader_may_read_them(
     ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:
-    link = link_to(ann, talk(ann, stub), sources="true")
+    link = link_to(ann, talk(ann, stub), new="sources")
     assert "heron.txt" in ann.get(link, headers=PAGE).text
     assert "heron.txt" not in ben.get(link, headers=PAGE).text
     library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
@@ -107,8 +104,9 @@ def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: Flas
     assert readers not in ann.get(page, headers=PAGE).text
     link_to(ann, conversation)
     assert readers in ann.get(page, headers=PAGE).text
-    post(ann, f"{page}/links/1/end")
+    post(ann, f"{page}/links", revoked="1", person="Ben", access="read")
     assert readers not in ann.get(page, headers=PAGE).text
+    assert "Shared with <bdi>Ben</bdi>, read-only." in ann.get(page, headers=PAGE).text
 
     library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
     assert "· only you" in ann.get("/libraries", headers=PAGE).text
@@ -117,6 +115,30 @@ def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: Flas
     assert "owned by Ann · you can read" in ben.get("/libraries", headers=PAGE).text
     ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
     assert "· shared with everyone here" in ann.get("/libraries", headers=PAGE).text
+
+
+def test_one_save_lets_people_read_a_conversation_by_name_and_they_find_it(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    form = f"/conversations/{talk(ann, stub)}/links"
+    assert "Nobody shares a conversation with you yet." in ben.get("/shared", headers=PAGE).text
+    assert post(ann, form, person=["Ben", ""], access=["sources", "sources"])[0] == 200
+    (shared,) = ben.get("/api/shared/conversations").json["conversations"]
+    assert (shared["title"], shared["owner"]) == ("When does the heron hiss?", "Ann")
+    mine = f"/shared?link={shared['link']}"
+    assert f'href="{mine}"' in ben.get("/shared", headers=PAGE).text
+    assert "<strong>dawn</strong>" in ben.get(mine, headers=PAGE).text
+    assert ann.get(mine).status_code == 404, "it is for Ben alone"
+    assert ann.get("/api/shared/conversations").json == {"conversations": []}
+    links = f"/api{form}"
+    assert [(one["person"], one["with_sources"]) for one in ann.get(links).json["links"]] == [("Ben", True)]
+    post(ann, form, person=["Ben"], access=["read"])
+    assert [(one["person"], one["with_sources"]) for one in ann.get(links).json["links"]] == [("Ben", False)]
+    status, page = post(ann, form, person=["Ben", "Nobody"], access=["read", "read"])
+    assert (status, "There is no account" in page) == (404, True)
+    assert post(ann, form, person=["Ben"], access=[""])[0] == 200
+    assert ben.get(mine).status_code == 404
+    assert ben.get("/api/shared/conversations").json == {"conversations": []}
 
 
 def test_a_link_ends_with_its_conversation_and_with_its_owner(
