@@ -261,7 +261,8 @@ def markdown(turn: Turn, plain: bool = False) -> str:
     }
     quotes, lead, own = turn.answer.partition(MODEL_LEAD)
     answer = turn.answer
-    if turn.model == QUOTES or lead:  # What isn't quoted is ours, and no document's.
+    # What isn't quoted is ours, and no document's; so is all of it where nothing was found.
+    if turn.model == QUOTES or lead or (turn.search and not turn.model):
         lines = [one if one.startswith((">", "- ")) else translated(one) for one in quotes.split("\n")]
         answer = "\n".join(lines) + (f"\n\n{translated(LEAD_OF_MODEL)}\n\n{own}" if lead else "")
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)

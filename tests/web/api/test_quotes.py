@@ -168,6 +168,9 @@ def test_where_a_part_of_the_library_has_nothing_it_is_said_and_all_documents_ar
     }
     answer = ask(client, question, **limits[kind])
     assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=limited_to))
+    german = client.get(f"/turns/{answer['turn_id']}", headers=PAGE | {"Accept-Language": "de"}).text
+    assert NOTHING_IN_SCOPE.format(n=limited_to)[:30] not in german
+    assert "Am nächsten kommen diese Abschnitte:" in german
     page = client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
     offer = re.search(r'action="(/ask)"><button class="quiet" name="question" value="([^"]+)">([^<]+)', page)
     assert offer is not None, page
