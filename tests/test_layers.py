@@ -55,6 +55,8 @@ PURE = (
         "conversations.exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",
+        "retrieval.disagreements",
+        "retrieval.values",
         "retrieval.dates",
         "retrieval.document_dates",
         "retrieval.excerpts",

@@ -20,6 +20,7 @@ from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval import (
     chunking,
     claims,
+    disagreements,
     example_questions,
     follow_up,
     leads,
@@ -103,6 +104,10 @@ LOOPS: dict[str, Callable[[str], object]] = {
         follow_up.SearchQuery(QUESTION),
         [Passage(1, 1, "a.md", 0, len(text), text, None, 1.0)],
         *(0.5, 100, lambda _, texts: [0.5] * len(texts)),
+    ),
+    "disagreements": lambda text: disagreements.disagreements(
+        f"{QUESTION} {text[:200]}",
+        tuple(replace(source(f"{text[:1500]} {n} herons {text}", n), document_id=n) for n in (1, 2)),
     ),
     "words": lambda text: (tokenize.content_stems(text), terms.turn_terms(text), terms.query_terms(text, ["english"])),
     "examples": lambda text: example_questions.example_questions(text, 5),

@@ -43,8 +43,8 @@ class CollectionShelf(Shelf):
             self.put(name, title, extracted, chunk_document(extracted, CHUNK_CHARS))
         self.size = self.embeddings.version(self._key)[0]
 
-    def put(self, name: str, title: str, extracted: ExtractedText, pieces: list[Chunk]) -> None:
-        """Add a document under ``name``."""
+    def put(self, name: str, title: str, extracted: ExtractedText, pieces: list[Chunk]) -> int:
+        """Add a document under ``name``, and return its id."""
         document, _ = self.documents.add(NewDocument(title or "-", PLAIN, len(extracted.text), name, name))
         self.documents.take(document.id)
         self._names[document.id] = name
@@ -58,6 +58,7 @@ class CollectionShelf(Shelf):
         if vectors:
             self.embeddings.keep_embeddings(document.id, self._key, vectors)
         self._plain.executemany("INSERT INTO plain (rowid, words) VALUES (?, ?)", zip(ids, words, strict=True))
+        return document.id
 
     def by_plain_bm25(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what BM25 finds with all words unchanged: k1 = 1.2, b = 0.75, no stemming, no stop words."""

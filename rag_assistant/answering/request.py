@@ -8,8 +8,8 @@ from contextlib import suppress
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from rag_assistant.conversations.model_profile import SMALL_PASSAGE_CHARS, ModelProfile, min_limit
 from rag_assistant.conversations.prompts import excerpt, question_message
@@ -18,10 +18,12 @@ from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
 from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
+from rag_assistant.retrieval.disagreements import disagreements
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
+    from rag_assistant.records import Disagreement
     from rag_assistant.retrieval.quotes import Quote
 
 # What is recalled costs some tokens, an alarm a person's attention: it has to be more certain (bench/history.md).
@@ -84,9 +86,13 @@ class SearchResult(Struct, frozen=True):
     @property
     def record(self) -> dict[str, Any] | None:
         """How the documents were searched, as stored with the answer."""
-        if self.search is None or (coverage := self.coverage) is None:
-            return self.search
-        return self.search | {"coverage": asdict(coverage)}
+        parts = {"coverage": self.coverage, "disagreements": self.disagreements}
+        return self.search and self.search | {name: to_builtins(part) for name, part in parts.items() if part}
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """What the sources state differently about the question."""
+        return disagreements(f"{self.query.context} {self.query.text}", self.sources)
 
     @property
     def nothing(self) -> bool:
@@ -246,5 +252,6 @@ def question_of(draft: Draft) -> Message:
         notes_read=search_result.notes,
         computed=search_result.computed,
         unclear=search_result.unclear,
+        disagreements=search_result.disagreements,
         pictures=draft.pictures,
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from msgspec import convert
 
 from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import ID, ApiError
@@ -13,7 +14,7 @@ from rag_assistant.conversations.commands import NOTED, REMEMBER, commands_in_wo
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.figures import tokens_sentence
 from rag_assistant.history.words import seen, span_in_words, view_sentence
-from rag_assistant.records import Event
+from rag_assistant.records import Disagreement, Event
 from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 
@@ -204,6 +205,8 @@ def _print_rest(answer: dict[str, Any]) -> None:
     for source in cited or sources:
         page = f", page {source['page']}" if source["page"] else ""
         click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)
+    for one in (answer.get("search") or {}).get("disagreements", ()):
+        click.secho(f"Your documents disagree: {convert(one, Disagreement)}.", fg="yellow", err=True)
     for note in answer.get("notes", ()):
         click.secho(note, fg="yellow", err=True)
 

@@ -17,6 +17,7 @@ from rag_assistant.records import (
     QUOTES,
     Coverage,
     DataUrl,
+    Disagreement,
     Message,
     Note,
     RelatedTurn,
@@ -83,13 +84,14 @@ def question_message(
     coverage: Coverage | None = None,
     notes_read: Mapping[int, str] | None = None,
     computed: Quote | None = None,
+    disagreements: Sequence[Disagreement] = (),
     pictures: Sequence[DataUrl] = (),
 ) -> Message:
     """Return the question as the model gets it: quoted earlier turns and passages first, the question last.
 
     Its pictures follow. With ``unclear`` the model is told to ask what is meant; the passages are candidates.
     ``coverage`` is how much of what the question needs is in the passages, ``computed`` the result from a table among
-    them, and ``notes_read`` what is sent instead of the text of some, by number.
+    them, and ``notes_read`` what is sent instead of the text of some, by number. ``disagreements`` are theirs.
     """
     blocks = []
     sources = [replace(one, text=(notes_read or {}).get(one.n, one.text)) for one in sources]
@@ -110,6 +112,8 @@ def question_message(
     if sources and not searched_in_vain:
         blocks += [PROMPTS["ask_back"]] if unclear else [PROMPTS["only_near"]] if near else []
         blocks += [_covered(coverage, computed, bool(notes_read))] if coverage is not None else []
+    if disagreements:
+        blocks.append(PROMPTS["disagree"].format(_unfence("; ".join(map(str, disagreements)))))
     if any(one.turn is not None for one in sources):
         blocks.append(PROMPTS["from_conversations"])
     return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)

@@ -226,10 +226,22 @@ class Coverage(Struct, frozen=True):
     unit: Literal["sections", "rows", "items"] = "sections"
 
 
+class Disagreement(Struct, frozen=True):
+    """Values for one thing, each with the passages of documents that state it; ``newer`` is that of the newest."""
+
+    values: tuple[str, ...]
+    passages: tuple[tuple[Number, ...], ...]
+    newer: str | None = None
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{value} {list(ns)}" for value, ns in zip(self.values, self.passages, strict=True))
+        return f"{values}; newer: {self.newer}" if self.newer else values
+
+
 class SearchData(Struct, frozen=True):
     """How the documents were searched; ``support`` says whether the hits answer the question, or only may.
 
-    ``coverage`` is set for questions that need all of something.
+    ``coverage`` is set for questions that need all of something, ``disagreements`` if documents contradict each other.
     """
 
     found: Number
@@ -238,6 +250,7 @@ class SearchData(Struct, frozen=True):
     follow_up_context: str | None = None
     support: Literal["found", "near", "nothing_found"] | None = None
     coverage: Coverage | UnsetType = UNSET
+    disagreements: tuple[Disagreement, ...] | UnsetType = UNSET
 
 
 # Of all requests for an answer.

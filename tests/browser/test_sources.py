@@ -172,3 +172,24 @@ def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server:
     page.goto(f"/documents/{document}?start=0&end={len(PRICES)}")
     edges = [page.locator(f"main .document {part}").first.bounding_box() for part in ("h1", "mark")]
     assert len({box["x"] for box in edges if box}) == 1
+
+
+def test_documents_that_disagree_are_told_with_a_link_to_each(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    stub.default = Reply("30 days or 60 days [1][2].")
+    for year, days in ((2023, 30), (2024, 60)):
+        upload(
+            server, f"returns-{year}.md", f"# Returns\n\nCustomers may return lighthouse lamps within {days} days.\n"
+        )
+    page.goto("/")
+    turn = ask(page, "How many days do customers have to return lighthouse lamps?", 1)
+    line = turn.locator(".disagreement")
+    expect(line).to_contain_text(re.compile(r"^Your documents disagree: (30|60) days \[1\], (30|60) days \[2\]\."))
+    first = re.search(r"\d+ days", line.inner_text())
+    line.get_by_role("link", name="[1]").click()
+    drawer = page.get_by_role("complementary", name="Details")
+    expect(drawer.locator("mark").last).to_contain_text(first[0] if first else "?")
+    receipt = turn.locator("a[href$='/receipt']").first.get_attribute("href")
+    page.goto(receipt or "/")
+    expect(page.locator(".search-facts")).to_contain_text("Disagreement")

@@ -1,0 +1,60 @@
+"""Find the values in a sentence that another one may state differently: figures with units, dates, times. Pure.
+
+A number without a unit isn't one: chapter 3 and chapter 4 are no contradiction, nor are two telephone numbers.
+"""
+
+import re
+from collections.abc import Iterator
+from pkgutil import get_data
+
+from msgspec.json import decode as from_json
+
+from rag_assistant.retrieval.claims import DIGITS
+from rag_assistant.retrieval.dates import dates_in
+from rag_assistant.retrieval.tokenize import stem
+
+# Words and patterns in English and German: numbers, what is no unit, labels of numbers.
+WORDS = from_json(get_data(str(__package__), "values.json") or b"")
+NUMBERS: dict[str, int] = WORDS["numbers"]
+PARTS = {"NUMBERS": "|".join(NUMBERS), "NO_UNIT": "|".join([*NUMBERS, *WORDS["no_unit"].split()])}
+# "28 vacation" is part of "28 vacation days". What stands alone has the key or the column before it as its unit.
+PATTERNS = {
+    name: re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], text), re.IGNORECASE)
+    for name, text in WORDS["patterns"].items()
+}
+MAX_BEFORE_CHARS, UNIT_CHARS = 14, 4
+ZEROS = re.compile(r"[.,]00?$")  # 49 and 49.00 are one figure.
+
+# A unit, "date" or "time"; and how much, or when.
+Amount = tuple[str, object]
+
+
+def values_in(text: str) -> tuple[dict[Amount, str], str]:
+    """Return the values of a sentence as written, each by what it means, and the sentence without them."""
+    values: dict[Amount, str] = {}
+    for find in (_moments, _figures):
+        for match, amount in find(text):
+            values.setdefault(amount, (match[0] + (match.groupdict().get("behind") or "")).strip(" .,"))
+            text = text[: match.start()] + ";" * len(match[0]) + text[match.end() :]
+    return values, text
+
+
+def _moments(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
+    for match, days in dates_in(text):
+        yield match, ("date", (days, match["year"]))
+    for match in PATTERNS["year"].finditer(text):
+        if PATTERNS["before_year"].search(text, max(0, match.start() - MAX_BEFORE_CHARS), match.start()):
+            yield match, ("date", match[0])
+    for match in PATTERNS["time"].finditer(text):
+        hour = int(match[1] or match[4]) + 12 * (match[3] in ("p", "P") and match[1] != "12")
+        yield match, ("time", (hour, int(match[2] or match[5] or 0)))
+
+
+def _figures(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
+    for match in PATTERNS["figure"].finditer(text):
+        before = text[max(0, match.start("number") - MAX_BEFORE_CHARS) : match.start("number")]
+        unit = match["currency"] or match["unit"] or (":" if PATTERNS["key"].search(before) else "")
+        if unit and not PATTERNS["label"].search(before):
+            number = match["number"].lower()
+            digits = str(NUMBERS.get(number) or DIGITS.sub("", ZEROS.sub("", number)))
+            yield match, (stem(unit.lower())[:UNIT_CHARS], digits)

@@ -1,0 +1,226 @@
+"""What documents state differently about one thing is found, and nothing is said where they are about two things."""
+
+import sys
+from collections import Counter
+from types import FrameType
+
+import pytest
+from msgspec.structs import replace
+
+from rag_assistant.records import Source
+from rag_assistant.records.answers import Disagreement
+from rag_assistant.retrieval.disagreements import MAX_PASSAGES, MAX_SENTENCES, disagreements
+from rag_assistant.retrieval.values import values_in
+
+REFUND = "How many days do I have to return goods?"
+WITHIN_30 = "Customers may return goods within 30 days of purchase."
+WITHIN_60 = "Customers may return goods within 60 days of purchase."
+
+
+def source(n: int, text: str, document: str = "", *, date: str | None = None, date_from: str = "text") -> Source:
+    name = document or f"document {n}.md"
+    return Source(n, n, name, None, 0, len(text), text, 1.0, date=date, date_from=date_from)  # type: ignore[arg-type]
+
+
+def between(question: str, first: str, second: str, *names: str) -> tuple[tuple[str, ...], ...]:
+    """Return the values that two documents state differently."""
+    one, other = names or ("handbook.md", "faq.md")
+    found = disagreements(question, (source(1, first, one), source(2, second, other)))
+    assert all(each.passages == ((1,), (2,)) for each in found)
+    return tuple(each.values for each in found)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second", "values"),
+    [
+        (REFUND, WITHIN_30, WITHIN_60, ("30 days", "60 days")),
+        (REFUND, WITHIN_30, "All customers may return goods within 60 days of purchase.", ("30 days", "60 days")),
+        (
+            "What is the notice period?",
+            "The notice period is three months to the end of a quarter.",
+            "The notice period is six months to the end of a quarter.",
+            ("three months", "six months"),
+        ),
+        (
+            "Wie lang ist die Kündigungsfrist?",
+            "Die Kündigungsfrist beträgt 3 Monate zum Quartalsende.",
+            "Die Kündigungsfrist beträgt 6 Monate zum Quartalsende.",
+            ("3 Monate", "6 Monate"),
+        ),
+        (
+            "What does the Standard plan cost?",
+            "| Plan | Price |\n|---|---|\n| Standard | 49 EUR |\n| Premium | 99 EUR |",
+            "| Plan | Price |\n|---|---|\n| Standard | 59 EUR |\n| Premium | 99 EUR |",
+            ("49 EUR", "59 EUR"),
+        ),
+        (
+            "What are the opening hours on Monday?",
+            "Opening hours\nMonday: 9:00-17:00\nTuesday: 9:00-17:00",
+            "Opening hours\nMonday: 8:00-17:00\nTuesday: 9:00-17:00",
+            ("9:00", "8:00"),
+        ),
+        (
+            "When does the lease of the office end?",
+            "The lease of the office ends on 31 May 2026.",
+            "The lease of the office ends on 31.12.2026.",
+            ("31 May 2026", "31.12.2026"),
+        ),
+        (
+            "Who is the contact for invoices?",
+            "The contact for invoices is Anna Weber.",
+            "The contact for invoices is Peter Klein.",
+            ("Anna Weber", "Peter Klein"),
+        ),
+        (
+            "Are pets allowed in the office?",
+            "Pets are allowed in the office.",
+            "Pets are not allowed in the office.",
+            ("Pets are allowed in the office.", "Pets are not allowed in the office."),
+        ),
+    ],
+)
+def test_what_documents_state_differently_is_found(
+    question: str, first: str, second: str, values: tuple[str, str]
+) -> None:
+    assert between(question, first, second) == (values,)
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        (
+            "What was the revenue?",
+            "In 2022 the revenue was 4 million euros.",
+            "In 2023 the revenue was 5 million euros.",
+        ),
+        ("What does it cost per month?", "The Alpha costs 49 euros per month.", "The Beta costs 59 euros per month."),
+        (
+            "What is the phone number of Anna?",
+            "Anna's phone number is 030 1234567.",
+            "Anna's phone number is 0171 765432.",
+        ),
+        ("Where are herons described?", "Herons are described in chapter 3.", "Herons are described in chapter 4."),
+        ("Where are herons described?", "Herons are described on page 12.", "Herons are described on page 14."),
+        ("When was the list printed?", "This list was printed on 4 May 2023.", "This list was printed on 7 May 2024."),
+        (
+            "How many days of leave do employees have?",
+            "Employees have 30 days of annual leave per calendar year.",
+            "Part-time employees have 20 days of annual leave per calendar year.",
+        ),
+        (
+            "How many days of leave do employees have?",
+            "Full-time employees have 30 days of annual leave per calendar year.",
+            "Part-time employees have 20 days of annual leave per calendar year.",
+        ),
+        ("What does it cost per month?", "It costs 49 EUR per month.", "It costs 49.00 EUR per month."),
+        (REFUND, WITHIN_30, WITHIN_30.replace("30", "thirty")),
+        (REFUND, WITHIN_30, "Customers may return goods within 14 days, members within 60 days of purchase."),
+        ("When is the office open?", "The office is open from 9:00.", "The office is open from 9 am."),
+        # It is about something else.
+        ("What does shipping cost?", WITHIN_30, WITHIN_60),
+        ("And what about it?", WITHIN_30, WITHIN_60),
+    ],
+)
+def test_two_things_are_no_disagreement(question: str, first: str, second: str) -> None:
+    assert between(question, first, second) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second", "names"),
+    [
+        (
+            "What was the revenue?",
+            "Revenue was 4 million euros, more than before.",
+            "Revenue was 5 million euros, more than before.",
+            ("Annual report 2022.pdf", "Annual report 2023.pdf"),
+        ),
+        (
+            "When are you open on Monday?",
+            "We are open on Monday from 9:00 to 17:00.",
+            "We are open on Monday from 9:00 to 18:00.",
+            ("opening hours Berlin.md", "opening hours Hamburg.md"),
+        ),
+        (
+            "What does it cost per month?",
+            "# Alpha\n\nThe price per month is 49 euros.",
+            "# Beta\n\nThe price per month is 59 euros.",
+            ("alpha.md", "beta.md"),
+        ),
+    ],
+)
+def test_names_of_documents_tell_two_things_apart(
+    question: str, first: str, second: str, names: tuple[str, str]
+) -> None:
+    assert between(question, first, second, *names) == ()
+    assert between(question, first, second, "handbook 2022.md", "handbook 2022 copy.md") != ()
+
+
+def test_versions_of_a_policy_disagree_though_their_years_differ() -> None:
+    assert between(REFUND, WITHIN_30, WITHIN_60, "policy-2023.md", "policy-2024.md") == (("30 days", "60 days"),)
+
+
+def test_one_document_does_not_disagree_with_itself() -> None:
+    both = source(1, WITHIN_30), replace(source(2, WITHIN_60), document_id=1)
+    assert disagreements(REFUND, both) == ()
+
+
+def test_passages_that_state_the_same_are_told_together_and_the_newer_value_is_named() -> None:
+    texts = WITHIN_30, WITHIN_60, WITHIN_30, WITHIN_60.replace("60", "90")
+    dated = [
+        source(n, text, date=date)
+        for n, (text, date) in enumerate(zip(texts, ("2022", "2023-05", "2021", "2023"), strict=True), 1)
+    ]
+    (found,) = disagreements(REFUND, tuple(dated[:3]))
+    assert found == Disagreement(("30 days", "60 days"), ((1, 3), (2,)), "60 days")
+    assert str(found) == "30 days [1, 3], 60 days [2]; newer: 60 days"
+    (found,) = disagreements(REFUND, tuple(dated))
+    assert found.values == ("30 days", "60 days", "90 days")
+    assert found.newer is None, "May 2023 may be before or after the rest of 2023"
+
+
+def test_when_documents_were_added_does_not_tell_which_is_newer() -> None:
+    added = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024", date_from="added")
+    (found,) = disagreements(REFUND, added)
+    assert found.newer is None
+
+
+def test_a_value_is_the_same_however_it_is_written() -> None:
+    for one, other in [
+        ("1,500 euros", "1.500 euros"),
+        ("thirty days", "30 days"),
+        ("30 (thirty) days", "30 days"),
+        ("5 pm", "17:00"),
+    ]:
+        assert values_in(one)[0].keys() == values_in(other)[0].keys()
+
+
+@pytest.mark.parametrize(
+    "text", ["chapter 3", "page 12", "030 1234567 weekdays", "Version 2.1 costs", "twenty-five days", "§ 4"]
+)
+def test_a_number_without_a_unit_is_no_value(text: str) -> None:
+    assert values_in(text)[0] == {}
+
+
+def test_few_sentences_are_compared_however_many_passages_there_are() -> None:
+    long = tuple(source(n, f"{WITHIN_30.replace('30', str(n + 10))} " * 40) for n in range(1, 40))
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls[frame.f_code.co_name] += 1
+
+    sys.setprofile(count)
+    try:
+        disagreements(REFUND, long)
+        disagreements(REFUND, (source(1, WITHIN_30), source(2, WITHIN_30)))
+    finally:
+        sys.setprofile(None)
+    assert 0 < calls["difference"] <= (MAX_PASSAGES * MAX_SENTENCES) ** 2 / 2
+    assert calls["values_in"] <= MAX_PASSAGES * MAX_SENTENCES + 2
+    calls.clear()
+    sys.setprofile(count)
+    try:
+        disagreements(REFUND, (source(1, WITHIN_30),))
+    finally:
+        sys.setprofile(None)
+    assert calls["search_words"] == 0, "with one document nothing is read"

@@ -1,0 +1,58 @@
+"""Documents that state different values: the reader and the model are told, and the receipt has it."""
+
+from pathlib import Path
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.testkit.stub_model import StubModel
+from tests.web.conftest import ask, environment_in, events_of, served_before
+
+OLD = "# Refunds\n\nValid from: 2023-01-04\n\nCustomers may return goods within 30 days of purchase for a full refund."
+NEW = OLD.replace("2023-01-04", "2024-05-31").replace("30 days", "60 days")
+QUESTION = "How many days do I have to return goods?"
+NO_MODEL = "no model"
+
+
+@pytest.fixture
+def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
+    documents = ("refunds-2023.md", OLD), ("refunds-2024.md", NEW), ("herons.md", "Herons nest in March and in April.")
+    environment = environment_in(tmp_path, served_before(migrated, *documents), stub)
+    if getattr(request, "param", "") == NO_MODEL:
+        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
+    return environment
+
+
+def test_the_caller_the_model_and_the_receipt_are_told(client: FlaskClient, stub: StubModel) -> None:
+    answer = ask(client, QUESTION)
+    (told,) = answer["search"]["disagreements"]
+    stated = dict(zip(told["values"], told["passages"], strict=True))
+    assert stated.keys() == {"30 days", "60 days"}
+    assert all(value in answer["sources"][numbers[0] - 1]["text"] for value, numbers in stated.items())
+    behind_passages = str(stub.requests[-1].messages[-1]["content"]).partition("</passages>")[2]
+    assert ", ".join(f"{value} {numbers}" for value, numbers in stated.items()) in behind_passages
+    assert "do not choose silently" in behind_passages
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").get_json()
+    assert receipt["search"]["disagreements"] == [told]
+    page = client.get(f"/turns/{answer['turn_id']}/receipt").text
+    assert "Disagreement" in page
+
+
+def test_nothing_is_told_where_they_agree(client: FlaskClient, stub: StubModel) -> None:
+    answer = ask(client, "When do herons nest?")
+    assert "disagreements" not in answer["search"]
+    assert "different values" not in str(stub.requests[-1].messages)
+
+
+def test_a_stream_tells_the_same_as_a_plain_answer(client: FlaskClient) -> None:
+    plain = ask(client, QUESTION)
+    events = events_of(client.post("/api/query/stream", json={"question": QUESTION}).data)
+    start = next(data for name, _, data in events if name == "start")
+    assert start["search"]["disagreements"] == plain["search"]["disagreements"]
+
+
+@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+def test_quotes_tell_it_too(client: FlaskClient) -> None:
+    answer = ask(client, QUESTION)
+    assert answer["model"] == "quotes"
+    assert sorted(answer["search"]["disagreements"][0]["values"]) == ["30 days", "60 days"]
