@@ -38,6 +38,7 @@ def test_of_a_table_or_a_list_everything_is_needed_where_of_a_text_it_is_not(que
         "How do schools compare?",
         "Show me the way",
         "What was spent in total?",
+        "How many days of holiday do I get?",
     ],
 )
 def test_what_asks_for_a_fact_is_told_from_it(question: str) -> None:

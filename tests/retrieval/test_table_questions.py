@@ -4,7 +4,7 @@ import pytest
 
 from rag_assistant.retrieval.table_answers import answer_from, query_for, unexplained
 from rag_assistant.retrieval.table_query import Condition, TableAnswer, TableQuery
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.tables import Tables, lists_of
 
 
 def table_of(text: str) -> str:
@@ -504,3 +504,13 @@ Tambour;Impression;Manutan;2;129,00;oui""")
 def test_tables_answer_in_french(question: str, expected: list[int] | str | None) -> None:
     found = answer(question, SUPPLIES, "fournitures.csv")
     assert holds(found, expected), found
+
+
+@pytest.mark.parametrize(
+    "question", ["What is the default of smtp_url?", "When is smtp_url needed?", "Is smtp_url set?"]
+)
+def test_a_list_answers_only_what_asks_for_a_list(question: str) -> None:
+    text = "# smtp_url\n\nThe steps:\n\n- Register a new application\n- Set smtp_url\n- Restart"
+    (items,) = lists_of(text)
+    assert answer_from(question, text, items, "settings.md") is None
+    assert answer_from("List all steps of smtp_url", text, items, "settings.md") is not None
