@@ -6,6 +6,7 @@ It is in ISO 8601, such as 2024-05-31, 2024-05 or 2024. What may mean two days, 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 from pkgutil import get_data
 
@@ -45,7 +46,8 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
 def date_in_name(name: str, today: date) -> str | None:
     """Return the date in a document's name; a year alone counts if it is the only one, and not to come."""
     if day := DAY.search(name):
-        return f"{day[1]}-{day[3]}-{day[4]}"
+        with suppress(ValueError):
+            return date(int(day[1]), int(day[3]), int(day[4])).isoformat()
     if month := MONTH.search(name):
         return f"{month[1]}-{month[2]}"
     written = next((iso for _, iso in iso_dates(name.replace("_", " "), "")), None)
@@ -64,8 +66,6 @@ def iso_dates(text: str, language: str) -> Iterator[tuple[re.Match[str], str]]:
         # With figures, the other order is only possible where this one is not.
         written = int(parts["day"]) if parts.get("day") else None
         month, day = next((one for one in days if one[1] == written), min(days))
-        try:
+        with suppress(ValueError):
             whole = date(int(parts["year"]), month, day or 1).isoformat()
-        except ValueError:
-            continue
-        yield match, whole if day else whole[:7]
+            yield match, whole if day else whole[:7]
