@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.answering.coverage import with_everything
 from rag_assistant.answering.live import LiveTurn
@@ -30,7 +31,7 @@ from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
-from rag_assistant.retrieval.versions import time_of, without_other_versions
+from rag_assistant.retrieval.versions import notes_on_versions, time_of, without_other_versions
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
 
@@ -116,6 +117,9 @@ def search_for(
         unclear=unclear,
         language=language,
     )
+    time = time_of(turn.question, turn.created_at.date())
+    versions = notes_on_versions(search_result.disagreements, search_result.sources, time)
+    search_result = replace(search_result, search_notes=(*search_result.search_notes, *versions))
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result
     searched = SearchQuery(str(how["query"])) if how["by"] == "model" else query

@@ -83,7 +83,7 @@ def test_as_much_of_a_date_as_is_written_is_taken_and_what_is_valid_comes_first(
         ("prices_2024-03.xlsx", "2024-03"),
         ("refund-policy-2024.pdf", "2024"),
         ("refund policy 2023-2024.pdf", None),
-        ("2024-02-31.txt", "2024"),
+        ("2024-02-31.txt", "2024-02"),
         ("Agenda 2030.pdf", None),
         ("rfc2026.txt", None),
         ("geese.txt", None),
