@@ -202,7 +202,7 @@ def test_the_page_says_that_imported_notes_wait(client: FlaskClient) -> None:
     content = json.dumps({"format": "rag-assistant", "version": 1}) + "\n" + json.dumps(note())
     sent = {"file": (io.BytesIO(content.encode()), "archive.jsonl")}
     page = client.post("/settings/import", data=sent, headers=PAGE).text
-    assert '<a href="/notes">Notes that wait for you to accept them: 1</a>' in page
+    assert '<a href="/notes">Notes waiting for you to accept: 1</a>' in page
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_our_own_program_never_writes_is_refused_with_its_line(
 def test_nobody_makes_a_note_that_cannot_be_seen(client: FlaskClient, services: Services, text: str) -> None:
     refused = client.post("/api/notes", json={"text": text})
     assert (refused.status_code, "that can be seen" in refused.json["error"]["message"]) == (422, True)
-    with pytest.raises(InvalidRequest, match="can be seen"):
+    with pytest.raises(InvalidRequest, match="needs visible text"):
         run_command(f"/remember {text}", services.history_actions, 1)
     with pytest.raises(ToolFailed, match="text"):
         read_arguments(ProposeNote, json.dumps({"text": text}))
