@@ -28,6 +28,7 @@ def test_the_caller_the_model_and_the_receipt_are_told(client: FlaskClient, stub
     (told,) = answer["search"]["disagreements"]
     stated = dict(zip(told["values"], told["passages"], strict=True))
     assert stated.keys() == {"30 days", "60 days"}
+    assert told["newer"] == "60 days"
     assert all(value in answer["sources"][numbers[0] - 1]["text"] for value, numbers in stated.items())
     behind_passages = str(stub.requests[-1].messages[-1]["content"]).partition("</passages>")[2]
     assert ", ".join(f"{value} {numbers}" for value, numbers in stated.items()) in behind_passages
