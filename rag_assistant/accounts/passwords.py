@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -30,15 +30,12 @@ def _turn() -> Iterator[None]:
     """Wait for a turn to hash. Raises PasswordsBusy if too many wait, or for too long."""
     if not _queue.acquire(blocking=False):
         raise PasswordsBusy
-    try:
+    with ExitStack() as leaving:
+        leaving.callback(_queue.release)
         if not _places.acquire(timeout=WAIT_SECONDS):
             raise PasswordsBusy
-        try:
-            yield
-        finally:
-            _places.release()
-    finally:
-        _queue.release()
+        leaving.callback(_places.release)
+        yield
 
 
 def check_password(password: str, name: str) -> None:

@@ -46,8 +46,7 @@ class SingleSignOn(Struct, frozen=True):
         """Return the secret of a new session for a provider's user, and the person. Raises NotAllowed."""
         claims = self._admitted(userinfo)
         actor = Actor(self._label, address)
-        linked = self.identities.find(claims.external) or self._make(claims, actor)
-        person, identity = linked
+        person, identity = self.identities.find(claims.external) or self._make(claims, actor)
         if person.disabled_at is not None:
             raise NotAllowed(DISABLED)
         self._give_role(person, role_by_group(claims.groups, self.settings.oidc_admin_group), actor)
