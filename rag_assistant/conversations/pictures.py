@@ -54,13 +54,10 @@ def picture_in(url: DataUrl, where: str) -> tuple[str, bytes]:
 
 def without_pictures(turn: PastTurn) -> PastTurn:
     """Return a turn for a model without vision: it is told that there were pictures."""
-    if not any(map(pictures_in, turn.messages)):
-        return turn
     return replace(turn, messages=tuple(map(_told, turn.messages)))
 
 
 def _told(message: Message) -> Message:
-    count = len(pictures_in(message))
-    if not count:
+    if not (count := len(pictures_in(message))):
         return message
     return message | {"content": f"{text_in(message)}\n[{count} {'picture' if count == 1 else 'pictures'} not sent]"}

@@ -27,13 +27,7 @@ from rag_assistant.records import (
     text_in,
     with_pictures,
 )
-from rag_assistant.retrieval.claims import (
-    CITATION,
-    check_citations,
-    cited_numbers,
-    sentences_citing,
-    unknown_citations,
-)
+from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, sentences_citing, unknown_citations
 from rag_assistant.retrieval.tokenize import query_words, search_words, stem
 
 if TYPE_CHECKING:
@@ -204,18 +198,18 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
 
 def check_sources(turn: Turn, answer: str, is_over: Callable[[], bool]) -> tuple[Source, ...]:
     """Return a turn's sources with what the check finds until ``is_over``. Quotes are always supported."""
+    if turn.model == QUOTES:
+        return tuple(replace(source, doubts=(), offered=()) for source in turn.sources)
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
     own = without_quotes(answer)
     quotes = answer.removesuffix(own)
     quoted = {n: len(sentences_citing(quotes, n)) for n in passages}
-    checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages, is_over)
+    checked = check_citations(answer, turn.question, passages, is_over)
     return tuple(
         replace(
             source,
-            doubts=[asdict(one) for one in checked[source.n].doubts if one.nth > quoted[source.n]] if checked else (),
-            offered=[one for one in dict.fromkeys(checked[source.n].offered) if not quotes or one in own]
-            if checked
-            else (),
+            doubts=[asdict(one) for one in checked[source.n].doubts if one.nth > quoted[source.n]],
+            offered=[one for one in dict.fromkeys(checked[source.n].offered) if not quotes or one in own],
         )
         for source in turn.sources
     )
