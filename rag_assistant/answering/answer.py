@@ -214,10 +214,8 @@ def search_documents(
     draft: Draft, task: Task, search_result: SearchResult | None = None, *, may_rewrite: bool = True
 ) -> Draft:
     """Return the draft with the passages found for its question."""
-    live = task.live
-    search_result = search_for(draft, task, search_result, may_rewrite=may_rewrite)
-    draft = replace(draft, found=search_result)
-    live.turn = shown_with(live.turn, draft)
+    draft = replace(draft, found=search_for(draft, task, search_result, may_rewrite=may_rewrite))
+    task.live.turn = shown_with(task.live.turn, draft)
     return draft
 
 

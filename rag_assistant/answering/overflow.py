@@ -38,14 +38,13 @@ def refuse_undecided(built: BuiltRequest, task: Task) -> None:
     if not undecided:
         return
     sentence = sentence_about(undecided, receipt)
+    figures = figures_in_words(built.fitted, endpoint.context_tokens, with_recalled=bool(built.draft.recalled))
     options = _outcomes(built, task)
     raise OverflowDecisionNeeded(
         f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
         details={
             "sentence": sentence,
-            "figures": figures_in_words(
-                built.fitted, endpoint.context_tokens, with_recalled=bool(built.draft.recalled)
-            ),
+            "figures": figures,
             "options": options,
             "no_summary": None if "compact" in options else NOTHING_OLDER,
             "history": built.figures,

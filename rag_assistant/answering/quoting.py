@@ -10,13 +10,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING, Literal, get_args
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.summary_lines import (
-    LEAD,
-    LEAD_NEAR,
-    NOTHING_FOUND,
-    NOTHING_IN_SCOPE,
-    extract,
-)
+from rag_assistant.conversations.summary_lines import LEAD, LEAD_NEAR, NOTHING_FOUND, NOTHING_IN_SCOPE, extract
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
 from rag_assistant.retrieval.tokenize import content_words
@@ -127,12 +121,7 @@ def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
 
 
 def quoted_answer(
-    quotes: Sequence[Quote],
-    sources: int,
-    *,
-    lead: str = "",
-    is_near: bool = False,
-    coverage: Coverage | None = None,
+    quotes: Sequence[Quote], sources: int, *, lead: str = "", is_near: bool = False, coverage: Coverage | None = None
 ) -> Iterator[str]:
     """Yield an answer in Markdown, piece by piece.
 

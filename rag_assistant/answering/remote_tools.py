@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from copy import copy
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.tool_arguments import ToolResult, quoted_name
@@ -102,8 +103,7 @@ class RemoteTools:
             return storable(server.call(tool.name, arguments))
 
     def _list(self, server: ToolServer, tried: threading.Event) -> None:
-        tries = 0
-        while not self._closing.is_set():
+        for pause in chain(RETRY_BACKOFF_SECONDS, repeat(RETRY_BACKOFF_SECONDS[-1])):
             try:
                 tools = server.tools()
                 for tool in tools:
@@ -116,5 +116,5 @@ class RemoteTools:
                 log.warning("%s Its tools are missing until it answers.", error)
             finally:
                 tried.set()
-            self._closing.wait(RETRY_BACKOFF_SECONDS[min(tries, len(RETRY_BACKOFF_SECONDS) - 1)])
-            tries += 1
+            if self._closing.wait(pause):
+                return

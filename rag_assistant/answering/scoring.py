@@ -53,7 +53,6 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.items())
 
 
-CHECKS = ("found", "cited", "claims", "answer")
 Verdict = Literal["better", "same", "worse"]
 
 # Two passages of one document are the same if the shorter one shares this part of its words: documents may be chunked
@@ -106,7 +105,7 @@ def score_of(rated: Turn, answered: Turn) -> Score:
 
 def compare(before: Score, now: Score) -> dict[str, Verdict]:
     """Return for each check whether it is better, the same or worse; unmeasured ones are left out."""
-    pairs = zip(CHECKS, _held(before), _held(now), strict=True)
+    pairs = zip(WORSE, _held(before), _held(now), strict=True)
     return {
         name: "worse" if one > other else "better" if one < other else "same"
         for name, one, other in pairs

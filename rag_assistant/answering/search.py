@@ -11,10 +11,7 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.coverage import with_everything
 from rag_assistant.answering.live import LiveTurn
-from rag_assistant.answering.quoting import (
-    asks_for,
-    quoted_answer,
-)
+from rag_assistant.answering.quoting import asks_for, quoted_answer
 from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.conversations.summary_lines import LEAD_GUIDE, without_lead

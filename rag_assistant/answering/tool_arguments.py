@@ -103,14 +103,8 @@ def schema_of(name: str, kind: type[Arguments]) -> dict[str, Any]:
         for key, field in described["properties"].items()
     }
     parameters = {"type": "object", "properties": properties, "required": described.get("required", [])}
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": kind.__doc__,
-            "parameters": parameters | {"additionalProperties": False},
-        },
-    }
+    function = {"name": name, "description": kind.__doc__, "parameters": parameters | {"additionalProperties": False}}
+    return {"type": "function", "function": function}
 
 
 class ToolResult(Struct, frozen=True):

@@ -65,9 +65,6 @@ NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
 }  # fmt: skip
 
 
-ToolCalls = tuple[dict[str, Any], ...]
-
-
 class Tools:
     """Runs what the model calls: our own tools, and those of other programs."""
 

@@ -219,8 +219,6 @@ def unchecked(turn: Turn, text: str) -> Turn:
 
 def _fail(texts: Texts, error: Exception) -> None:
     """Mark the answers of some texts as impossible to commit."""
+    unexpected = errors.StorageFailed("The text of the answer could not be stored; see the server log.")
     for live in texts:
-        if isinstance(error, errors.AssistantError):
-            live.failure = error
-        else:
-            live.failure = errors.StorageFailed("The text of the answer could not be stored; see the server log.")
+        live.failure = error if isinstance(error, errors.AssistantError) else unexpected

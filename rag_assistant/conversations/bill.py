@@ -97,7 +97,6 @@ def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str
     Each fact is on it once, unless the record or what will be added to it (``more``) has it. People's statements come
     before answers; the newest of each are ticked first.
     """
-
     there = f"{record}\n{more}"
     seen = {text.casefold() for line in there.split("\n") for _, text in facts_in(line)}
     seen |= {_said_in(line) for line in divided(record)[1]}

@@ -90,11 +90,7 @@ def decided(rule: str, *layers: Any) -> Any:
 
 
 def load_window(
-    store: ViewedHistory,
-    conversation: Conversation,
-    before: int,
-    rules: Rules,
-    settings: Settings,
+    store: ViewedHistory, conversation: Conversation, before: int, rules: Rules, settings: Settings
 ) -> Window:
     """Read the turns before number ``before`` that the rules may keep."""
     total, most = conversation.visible_turns, rules.max_history_turns

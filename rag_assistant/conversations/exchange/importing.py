@@ -71,10 +71,9 @@ def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Ma
 
 def _turn(turn: WholeTurn, document_ids: Mapping[int, int]) -> WholeTurn:
     request = dict(turn.request)
-    if "document_ids" in request:
-        request["document_ids"] = list(_named(request["document_ids"], document_ids))
-    if "library_ids" in request:
-        request["library_ids"] = list(_named(request["library_ids"], {}))
+    for name, here in (("document_ids", document_ids), ("library_ids", {})):
+        if name in request:
+            request[name] = list(_named(request[name], here))
     others = {version: _answer(one, document_ids) for version, one in turn.others.items()}
     return replace(turn, request=request, answer=_answer(turn.answer, document_ids), others=others)
 

@@ -79,11 +79,7 @@ class ToolServer:
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the text result of a tool. Raises ToolFailed, also for errors the tool reports."""
-
-        async def called(client: mcp.Client) -> mcp.types.CallToolResult:
-            return await client.call_tool(name, arguments)
-
-        result = self._within(CALL_TIMEOUT_SECONDS, called)
+        result = self._within(CALL_TIMEOUT_SECONDS, lambda client: client.call_tool(name, arguments))
         text = "\n".join(map(_as_text, result.content)) or str(result.structured_content or NOTHING)
         if result.is_error:
             raise ToolFailed(_shortened(text))
