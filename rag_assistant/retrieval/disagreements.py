@@ -19,7 +19,7 @@ from rag_assistant.retrieval.claims import LINE, NEGATION
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
-from rag_assistant.retrieval.values import PATTERNS, WORDS, Amount, values_in
+from rag_assistant.retrieval.values import PATTERNS, WORDS, Amount, may_be_one, values_in
 
 # How many passages are compared, how much of each, and how many of its sentences.
 MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES = 12, 3_000, 4
@@ -57,23 +57,33 @@ def disagreements(question: str, sources: tuple[Source, ...]) -> tuple[Disagreem
     for one, other in combinations(sentences, 2):
         values = asks.difference(one, other) if one.source.document_id != other.source.document_id else None
         if values is not None and not asks.are_apart(one, other):
-            group = next((some for some in groups if not some.keys().isdisjoint(values)), {})
+            pair = dict(zip(values, (one.source.n, other.source.n), strict=True))
+            group = next((some for some in groups if some.keys() & pair and _is_of(some, pair)), {})
             if not group:
                 groups.append(group)
-            for value, n in zip(values, (one.source.n, other.source.n), strict=True):
+            for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
-    dates = {one.n: one.date or "" for one in sources if one.date_from != "added"}
+    dates = {one.n: (one.own_date or "", one.date_from == "file") for one in sources}
     return tuple(
         Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates))
         for group in groups[:MAX_DISAGREEMENTS]
     )
 
 
-def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, str]) -> str | None:
-    """Return the value in the newest documents, ``None`` if that is unknown: May 2024 is not older than 3 May 2024."""
-    latest = sorted((max(dates.get(n, "") for n in numbers), value) for value, numbers in group.items())
+def _is_of(group: Mapping[str, Set[int]], pair: Mapping[str, int]) -> bool:
+    """Return whether two values may be of a group: no passage states two for the same thing."""
+    return all(other == value or n not in ns for value, n in pair.items() for other, ns in group.items())
+
+
+def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]]) -> str | None:
+    """Return the value in the newest documents, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
+
+    When a file was changed can't be compared with the date that another document gives itself.
+    """
+    latest = sorted((max(dates[n][0] for n in numbers), value) for value, numbers in group.items())
     (date, _), (newest, value) = latest[-2:]
-    return value if latest[0][0] and not newest.startswith(date) else None
+    is_known = latest[0][0] and len({dates[n][1] for numbers in group.values() for n in numbers}) == 1
+    return value if is_known and not newest.startswith(date) else None
 
 
 class _Question:
@@ -121,7 +131,8 @@ class _Question:
         if len(left) == len(right) == 1 and not (denies or self._asks_who) and (is_alike or not (first or second)):
             (amount,), (another,) = left, right
             is_comparable = amount[0] == another[0] and not (amount[0] == "date" and PATTERNS["dated"].search(one.text))
-            return (one.values[amount], other.values[another]) if is_comparable else None
+            is_another = is_comparable and not may_be_one(amount, another)
+            return (one.values[amount], other.values[another]) if is_another else None
         is_denial = {one.negations, other.negations} == {0, 1} and not (first or second or left or right)
         return (one.text, other.text) if self._asks_whether and is_denial else None
 

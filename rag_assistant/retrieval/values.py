@@ -5,7 +5,9 @@ A number without a unit isn't one: chapter 3 and chapter 4 are no contradiction,
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from pkgutil import get_data
+from typing import Any
 
 from msgspec.json import decode as from_json
 
@@ -23,10 +25,10 @@ PATTERNS = {
     for name, text in WORDS["patterns"].items()
 }
 MAX_BEFORE_CHARS, UNIT_CHARS = 14, 4
-ZEROS = re.compile(r"[.,]00?$")  # 49 and 49.00 are one figure.
+ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure, and so are 4.5 and 4.50.
 
 # A unit, "date" or "time"; and how much, or when.
-Amount = tuple[str, object]
+Amount = tuple[str, Any]
 
 
 def values_in(text: str) -> tuple[dict[Amount, str], str]:
@@ -39,14 +41,28 @@ def values_in(text: str) -> tuple[dict[Amount, str], str]:
     return values, text
 
 
+def may_be_one(one: Amount, other: Amount) -> bool:
+    """Return whether two dates or times may be the same, one of them less exact: "May 2024", "3/4/2024", "5:00"."""
+    if one[0] == "time":
+        (hour, minute), (another, minutes) = one[1], other[1]
+        return bool(minute == minutes and (hour - another) % 12 == 0)
+    if one[0] != "date":
+        return False
+    (days, year), (others, another_year) = one[1], other[1]
+    pairs = product(days, others) if days and others else [((1, None), (1, None))]
+    may_be_day = any(a[0] == b[0] and (a[1] == b[1] or None in (a[1], b[1])) for a, b in pairs)
+    return may_be_day and (year == another_year or None in (year, another_year))
+
+
 def _moments(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
     for match, days in dates_in(text):
         yield match, ("date", (days, match["year"]))
     for match in PATTERNS["year"].finditer(text):
         if PATTERNS["before_year"].search(text, max(0, match.start() - MAX_BEFORE_CHARS), match.start()):
-            yield match, ("date", match[0])
+            yield match, ("date", (frozenset(), match[0]))
     for match in PATTERNS["time"].finditer(text):
-        hour = int(match[1] or match[4]) + 12 * (match[3] in ("p", "P") and match[1] != "12")
+        hour = int(match[1] or match[4])
+        hour = hour % 12 + 12 * (match[3] in ("p", "P")) if match[3] else hour
         yield match, ("time", (hour, int(match[2] or match[5] or 0)))
 
 

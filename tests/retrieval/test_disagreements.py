@@ -66,6 +66,18 @@ def between(question: str, first: str, second: str, *names: str) -> tuple[tuple[
             ("31 May 2026", "31.12.2026"),
         ),
         (
+            "When was the firm founded?",
+            "The firm was founded in 1997.",
+            "The firm was founded on 3 May 1998.",
+            ("1997", "3 May 1998"),
+        ),
+        (
+            "When does the shop close?",
+            "The shop closes at 5 pm each day.",
+            "The shop closes at 18:00 each day.",
+            ("5 pm", "18:00"),
+        ),
+        (
             "Who is the contact for invoices?",
             "The contact for invoices is Anna Weber.",
             "The contact for invoices is Peter Klein.",
@@ -116,6 +128,13 @@ def test_what_documents_state_differently_is_found(
         (REFUND, WITHIN_30, WITHIN_30.replace("30", "thirty")),
         (REFUND, WITHIN_30, "Customers may return goods within 14 days, members within 60 days of purchase."),
         ("When is the office open?", "The office is open from 9:00.", "The office is open from 9 am."),
+        ("When is the shop open?", "The shop is open until 12 a.m. at night.", "The shop is open until 0:00 at night."),
+        ("When is the shop open?", "The shop is open until 5:00 each day.", "The shop is open until 5 pm each day."),
+        ("What does it cost per month?", "It costs 4.5 euros per month.", "It costs 4.50 euros per month."),
+        ("When is the deadline?", "The deadline is on 31 May for all.", "The deadline is on 31 May 2026 for all."),
+        ("When is the deadline?", "The deadline is on 3/4/2026 for all.", "The deadline is on 4 March 2026 for all."),
+        ("When was the firm founded?", "The firm was founded in 1998.", "The firm was founded on 3 May 1998."),
+        ("When was the firm founded?", "The firm was founded in May 1998.", "The firm was founded on 3 May 1998."),
         # It is about something else.
         ("What does shipping cost?", WITHIN_30, WITHIN_60),
         ("And what about it?", WITHIN_30, WITHIN_60),
@@ -182,6 +201,21 @@ def test_when_documents_were_added_does_not_tell_which_is_newer() -> None:
     added = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024", date_from="added")
     (found,) = disagreements(REFUND, added)
     assert found.newer is None
+
+
+def test_when_a_file_was_changed_does_not_tell_which_document_is_newer() -> None:
+    changed = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024", date_from="file")
+    (found,) = disagreements(REFUND, changed)
+    assert found.newer is None
+    (found,) = disagreements(REFUND, (replace(changed[0], date_from="file"), changed[1]))
+    assert found.newer == "60 days"
+
+
+def test_values_for_two_things_are_not_told_as_values_for_one() -> None:
+    hours = "Opening hours\nMonday: {}-17:00\nFriday: {}-17:00"
+    days = source(1, hours.format("9:00", "9:00")), source(2, hours.format("8:00", "10:00"))
+    found = disagreements("What are the opening hours on Monday and Friday?", days)
+    assert [one.values for one in found] == [("9:00", "8:00"), ("9:00", "10:00")]
 
 
 def test_a_value_is_the_same_however_it_is_written() -> None:
