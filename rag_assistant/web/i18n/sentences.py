@@ -6,7 +6,7 @@ matched with the sentences in the code, in which a name in braces stands for any
 
 import re
 from functools import cache
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
@@ -101,9 +101,11 @@ def _shapes(code: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 def pattern_of(source: str) -> re.Pattern[str]:
     """Return the pattern that matches a sentence with any values in its placeholders."""
-    pieces = PLACEHOLDER.split(source)
-    named = [
-        f"(?P<{piece}>{PLACEHOLDER_PATTERNS.get(piece, '.*?')})" if number % 2 else re.escape(piece)
-        for number, piece in enumerate(pieces)
-    ]
-    return re.compile("".join(named), re.DOTALL)
+    literals, names = PLACEHOLDER.split(source)[::2], PLACEHOLDER.split(source)[1::2]
+    values = [PLACEHOLDER_PATTERNS.get(name, ".*?") for name in names]
+    for n, following in enumerate(values[1:]):
+        # Before any text, the first place where a value may end is as good as every later one: no other is tried.
+        if values[n] == following == ".*?":
+            values[n] = f"(?>.*?(?={re.escape(literals[n + 1])}))"
+    named = (f"(?P<{name}>{value})" for name, value in zip(names, values, strict=True))
+    return re.compile("".join(chain(*zip_longest(map(re.escape, literals), named, fillvalue=""))), re.DOTALL)
