@@ -45,14 +45,15 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
 
 def date_in_name(name: str, today: date) -> str | None:
     """Return the date in a document's name; a year alone counts if it is the only one, and not to come."""
+    dates = [iso for _, iso in iso_dates(name.replace("_", " "), "")]
+    if month := MONTH.search(name):
+        dates.insert(0, f"{month[1]}-{month[2]}")
     if day := DAY.search(name):
         with suppress(ValueError):
-            return date(int(day[1]), int(day[3]), int(day[4])).isoformat()
-    if month := MONTH.search(name):
-        return f"{month[1]}-{month[2]}"
-    written = next((iso for _, iso in iso_dates(name.replace("_", " "), "")), None)
+            dates.insert(0, date(int(day[1]), int(day[3]), int(day[4])).isoformat())
     years = set(YEAR.findall(name))
-    return written or (years.pop() if len(years) == 1 and min(years) <= str(today.year) else None)
+    dates += years if len(years) == 1 and min(years) <= str(today.year) else []
+    return next((iso for iso in dates if iso[:4] <= str(today.year + 1)), None)
 
 
 def iso_dates(text: str, language: str) -> Iterator[tuple[re.Match[str], str]]:

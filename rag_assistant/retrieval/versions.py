@@ -25,8 +25,6 @@ CURRENT, LAST_YEAR, SINCE, BEFORE = (
     re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{'|'.join(WORDS[name])})(?![A-Za-zÀ-ÿ]){end}", re.IGNORECASE)
     for name, end in (("current", ""), ("last_year", ""), ("since", r"\Z"), ("before", r"\Z"))
 )
-# Later than every date.
-NOW = "9999"
 # Dates that a document itself has can be compared with each other; others only with those of one kind.
 OWN_DATES = ("person", "text", "name", "properties")
 # Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs
@@ -38,16 +36,16 @@ NEWER = "A newer document says {value} ({document}, {date})."
 
 
 def time_of(question: str, today: date) -> str | None:
-    """Return the time that a question is about, in ISO 8601; NOW for "current", ``None`` if it has no such word."""
+    """Return the time that a question is about, in ISO 8601: today for "current", ``None`` without such a word."""
     dates = [(match.start(), iso) for match, iso in iso_dates(question, "")]
     dates = dates or [(match.start(), match[1]) for match in YEAR.finditer(question)]
     if not dates:
         last_year = str(today.year - 1) if LAST_YEAR.search(question) else None
-        return last_year or (NOW if CURRENT.search(question) else None)
+        return last_year or (today.isoformat() if CURRENT.search(question) else None)
     start, iso = dates[-1]
     before = question[:start].rstrip()
     if SINCE.search(before):
-        return NOW
+        return max(today.isoformat(), iso)
     if BEFORE.search(before):
         return (date.fromisoformat(f"{iso}-01-01"[:10]) - timedelta(days=1)).isoformat()
     return iso

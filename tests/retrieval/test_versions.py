@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from rag_assistant.records import DateOrigin, Passage
-from rag_assistant.retrieval.versions import NOW, preferred, time_of
+from rag_assistant.retrieval.versions import preferred, time_of
 
 TODAY = date(2026, 11, 29)
+NOW = TODAY.isoformat()
 POLICY = "Customers may return goods within {} days of delivery if the box has not been opened, and get a refund."
 
 
@@ -35,6 +36,8 @@ POLICY = "Customers may return goods within {} days of delivery if the box has n
         ("Wie war es vor März 2023?", "2023-02-28"),
         ("What is it since 2023?", NOW),
         ("What has been the rule since March 2023?", NOW),
+        ("What does the policy from 2019 say?", "2019"),
+        ("What will it be after 4 March 2027?", "2027-03-04"),
     ],
 )
 def test_a_question_names_the_time_it_is_about(question: str, expected: str) -> None:
@@ -91,6 +94,12 @@ def ids(passages: list[Passage]) -> list[int]:
 )
 def test_the_version_valid_at_a_time_comes_first_and_nothing_is_left_out(time: str | None, expected: list[int]) -> None:
     assert ids(preferred([OLD, GEESE, NEW], time)) == expected
+
+
+def test_what_is_valid_only_from_a_day_to_come_is_not_current() -> None:
+    to_come = passage(4, POLICY.format(90), "2027-01-01")
+    assert ids(preferred([to_come, OLD, NEW], NOW)) == [2, 4, 1]
+    assert ids(preferred([OLD, to_come, NEW], "2027-03")) == [4, 1, 2]
 
 
 def test_the_preferred_version_is_as_good_as_the_one_it_overtakes() -> None:
