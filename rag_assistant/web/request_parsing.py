@@ -41,6 +41,8 @@ def _as_json(values: list[str], kinds: frozenset[str]) -> Any:
         items = [item for value in values for item in value.split(",") if item.strip()]
         given = [int(item) if "ids" in kinds and spells_number(item) else item for item in items]
         return given or ([] if "empty" in kinds else None)
+    if "integer" in kinds and len(values) > 1:  # Which one is meant is unknown.
+        return [int(value) if spells_number(value) else value for value in values]
     value = values[-1].strip()
     if not value and "text" not in kinds:
         return "default" if "default" in kinds else None

@@ -84,7 +84,7 @@ def test_a_document_that_is_gone_makes_it_worse(shell: Shell, stub: StubModel, c
     result = shell("eval")
     assert result.exit_code == 1
     assert cells(result.stdout)[1] == ["#1 → no", "yes → no", "0", "100%", "worse"]
-    assert "Turn 1: The passages it needs are no longer found; it no longer cites them.\n" in result.stdout
+    assert "Turn 1: The passages it needs are no longer found. It no longer cites them.\n" in result.stdout
     kept = results(client)[0]
     assert (kept["verdict"], kept["checks"]["found"]) == ("worse", "worse")
 

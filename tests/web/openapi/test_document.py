@@ -27,7 +27,7 @@ from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "expected"
-BODY_READ = re.compile(r"read_(?:optional_)?(?:body|openai)\((\w+)\)")
+BODY_READ = re.compile(r"read_(?:optional_)?(?:body|openai)\((?:\w+\.)?(\w+)\)")
 
 
 @pytest.fixture(scope="module")
