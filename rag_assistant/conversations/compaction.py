@@ -132,12 +132,8 @@ class Compaction(Struct, frozen=True):
             prior = estimate_tokens(joined(work.text, work.verbatim)) * writer.token_ratio
             room = max(MIN_ROOM_TOKENS, int(0.8 * (limit - prior)) - MIN_ROOM_TOKENS)
         parts = _parts(texts, room, writer.token_ratio)
-        about = {
-            "what": "compact",
-            "first_turn": work.turns[0].number,
-            "last_turn": work.turns[-1].number,
-            "parts": len(parts),
-        }
+        first, last = work.turns[0].number, work.turns[-1].number
+        about = {"what": "compact", "first_turn": first, "last_turn": last, "parts": len(parts)}
         lines = [SummaryLine((turn.number,), "\n".join(map(text_in, turn.messages))) for turn in work.turns]
         record = work.text
 

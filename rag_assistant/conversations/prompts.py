@@ -125,13 +125,17 @@ def passages_text(sources: Sequence[Source]) -> str:
     """Return sources as the model gets them: numbered, each with its origin, so that none can close the fence."""
     texts = []
     for one in sources:
-        page = f", page {one.page}" if one.page else ""
-        dated = f", {one.own_date}" if one.own_date else ""
-        origin = f"{_unfence(one.document)}{dated}{page}{f', cited in turn {one.cited_in}' if one.cited_in else ''}"
+        origin = f"{_unfence(origin_of(one))}{f', cited in turn {one.cited_in}' if one.cited_in else ''}"
         if one.turn is not None:  # An erasure finds it by this line (history/erasing.py).
             origin = f"earlier conversation {one.conversation_id}, turn {one.turn}, {one.date}"
         texts.append(f"[{one.n}] ({origin})\n{_unfence(one.text)}")
     return "\n\n".join(texts)
+
+
+def origin_of(source: Source) -> str:
+    """Return the document of a source, with the date that it has of its own, and the page."""
+    page = f"page {source.page}" if source.page else None
+    return ", ".join(filter(None, (source.document, source.own_date, page)))
 
 
 def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Message]:
@@ -225,10 +229,10 @@ def note_citations(turn: Turn, answer: str) -> tuple[str, ...]:
     return (*turn.notes, f"{named} not match any source of this answer.")
 
 
-def title_for(question: str) -> str:
-    """Return a title for a conversation that begins with this question."""
-    first_line = " ".join(question.split())
-    return first_line if len(first_line) <= MAX_TITLE_CHARS else first_line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
+def title_for(question: str, max_chars: int = MAX_TITLE_CHARS) -> str:
+    """Return a question as a title, such as of the conversation that begins with it."""
+    line = " ".join(question.split())
+    return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
 
 def _quoted(turn: RelatedTurn, words: Sequence[str]) -> str:

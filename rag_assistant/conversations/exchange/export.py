@@ -4,10 +4,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from rag_assistant.conversations.prompts import title_for
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
 
+MAX_HEADING_CHARS = 100
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Returns all answers of a turn that has more than one.
 Versions = Callable[[int], list[AnswerVersion]]
@@ -34,11 +36,12 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if turn.erased_at is not None:
         yield f"\n## {turn.number}. (erased)\n\nErased on {turn.erased_at:%Y-%m-%d}.\n"
         return
-    yield f"\n## {turn.number}. {_plain(_one_line(turn.question))}\n\n"
+    heading = title_for(turn.question, MAX_HEADING_CHARS)
+    yield f"\n## {turn.number}. {_plain(heading)}\n\n"
     if re.search(r"\n|^\s*[#>~`=<*+-]", turn.question):
         fence = max(("```", *(ticks + "`" for ticks in re.findall("`{3,}", turn.question))), key=len)
         yield f"{fence}text\n{turn.question}\n{fence}\n\n"
-    elif _one_line(turn.question) != turn.question:
+    elif heading != turn.question:
         yield f"{_plain(turn.question)}\n\n"
     if turn.scope:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
@@ -102,13 +105,12 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
 def _scope_in_words(scope: Scope) -> str:
     parts = {"document": scope.document_ids, "library": scope.library_ids}
     named = " or ".join(f"{name} {', '.join(map(str, ids))}" for name, ids in parts.items() if ids)
-    tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
-    if scope.after or scope.before:
-        dated = f"dated {scope.after or '…'} to {scope.before or '…'}"
-        tagged = f"{tagged} and {dated}" if tagged else dated
+    narrowed = [f"tagged {' or '.join(scope.tags)}"] if scope.tags else []
+    narrowed += [f"dated {scope.after or '…'} to {scope.before or '…'}"] if scope.after or scope.before else []
+    where = " and ".join(narrowed)
     if not named:
-        return f"documents {tagged}"
-    return f"{named}, where {tagged}" if tagged else named
+        return f"documents {where}"
+    return f"{named}, where {where}" if where else named
 
 
 def _place_of(source: Source) -> str:
@@ -122,8 +124,3 @@ def _plain(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return "".join(f"> {line}".rstrip() + "\n" for line in text.splitlines())
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else line[:99].rstrip() + "…"

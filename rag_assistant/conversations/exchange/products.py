@@ -121,13 +121,11 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
 
 def _inner(one: dict[str, Any]) -> dict[str, Any]:
     """Return the chat inside its record; older exports had it alone."""
-    inner = one.get("chat")
-    return inner if isinstance(inner, dict) else one
+    return one["chat"] if isinstance(one.get("chat"), dict) else one
 
 
 def _open_webui_messages(one: dict[str, Any]) -> Any:
-    history = _inner(one).get("history")
-    return history.get("messages") if isinstance(history, dict) else None
+    return _dict(_inner(one).get("history")).get("messages")
 
 
 def _without_folded(text: str) -> str:

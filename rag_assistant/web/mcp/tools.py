@@ -16,7 +16,7 @@ from rag_assistant.answering.tool_arguments import (
     schema_of,
 )
 from rag_assistant.answering.tools import is_confirmation
-from rag_assistant.conversations.prompts import passages_text
+from rag_assistant.conversations.prompts import origin_of, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question, Turn
 from rag_assistant.records.errors import AssistantError, ToolFailed
@@ -167,21 +167,10 @@ class AssistantTools:
 
 def _answer_text(turn: Turn) -> str:
     """Return an answer with its cited sources, and what of the conversation was left out."""
-    sources = [
-        f"[{source.n}] {source.document}"
-        + (f", {source.own_date}" if source.own_date else "")
-        + (f", page {source.page}" if source.page else "")
-        for source in turn.sources
-        if source.cited
-    ]
-    history = turn.history or {}
-    parts = [
-        turn.answer,
-        turn.error_message or "",
-        "\n".join(["Sources:", *sources]) if sources else "",
-        str(history.get("notice") or ""),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    sources = [f"[{source.n}] {origin_of(source)}" for source in turn.sources if source.cited]
+    listed = "\n".join(["Sources:", *sources]) if sources else None
+    notice = (turn.history or {}).get("notice")
+    return "\n\n".join(filter(None, (turn.answer, turn.error_message, listed, notice)))
 
 
 def _result(text: str, data: dict[str, Any] | None = None, *, failed: bool = False) -> dict[str, Any]:
