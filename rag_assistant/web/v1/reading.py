@@ -15,6 +15,7 @@ from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
 from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message, Project, Question, with_pictures
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
+from rag_assistant.web.request_parsing import idempotency_key
 from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
 from rag_assistant.web.v1.extension import with_packed_thoughts
@@ -73,9 +74,12 @@ def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
 
 
 def question_of(
-    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, named: int | str | None
+    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, named: int | str | None, *, continues: bool
 ) -> Question:
-    """Return the question in a request, in the conversation it names. Raises ModelNotFound, InvalidRequest."""
+    """Return the question in a request, in the conversation it names. Raises ModelNotFound, InvalidRequest.
+
+    If it ``continues`` what is stored, it may not have tools of the client: their results aren't stored.
+    """
     if not sent.history.question.strip():
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
     if waiting := sent.history.open_calls:
@@ -86,13 +90,15 @@ def question_of(
         mode = "plain"
     elif "tools" in fields and mode == "tools":
         mode = "documents"  # No client can follow two kinds of tools at once, some run here and some there.
+    if continues and ("tools" in fields or sent.history.iterations):
+        raise InvalidRequest(STORED_TOOLS, param="tools")
     compaction, cleared = edits.get("compaction"), edits.get("clear_tool_uses_20250919")
     kept_uses = None if cleared is None else cleared.keep.value if cleared.keep else 3  # As Anthropic does.
     return body.question_about(
         sent.history.question,
         conversation_id=named if isinstance(named, int) else None,
         project_id=project.id if project else None,
-        idempotency_key=key,
+        idempotency_key=idempotency_key(),
         on_overflow=body.on_overflow or ("compact" if compaction else TRUNCATIONS[getattr(body, "truncation", None)]),
         options=AnswerOptions(
             mode,
@@ -105,12 +111,6 @@ def question_of(
         ),
         images=sent.history.images,
     )
-
-
-def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None:
-    """Raise InvalidRequest for a stored question with the client's tools: their results aren't stored."""
-    if stored and (sent.history.iterations or "tools" in (question.options.fields or {})):
-        raise InvalidRequest(STORED_TOOLS, param="tools")
 
 
 def ignored_fields(body: OpenAIBody) -> list[str]:

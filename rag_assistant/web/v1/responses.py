@@ -106,15 +106,12 @@ def _closing(data: Mapping[str, Any], about: About) -> Iterator[dict[str, Any]]:
 def _output(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
     calls, packed = data.get("tool_calls", ()), packed_thoughts(data)
     thought = {"type": "reasoning", "id": f"rs_{about.id}", "summary": [], "encrypted_content": packed}
-    return (
-        ([_message(data, about)] if data.get("answer") else [])
-        + ([thought] if packed else [])
-        + [
-            {"type": "function_call", "id": f"fc_{about.id}_{n}", "call_id": call["id"], "status": "completed"}
-            | call["function"]
-            for n, call in enumerate(calls)
-        ]
-    )
+    items = [_message(data, about)] if data.get("answer") else []
+    items += [thought] if packed else []
+    for n, call in enumerate(calls):
+        named = {"type": "function_call", "id": f"fc_{about.id}_{n}", "call_id": call["id"], "status": "completed"}
+        items.append(named | call["function"])
+    return items
 
 
 def _called(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.records import Conversation, Message, ModelRequest, PastTurn, Question, Turn
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound, TurnNotFound
 from rag_assistant.records.views import turn_data
-from rag_assistant.web.request_parsing import idempotency_key, take_pictures
+from rag_assistant.web.request_parsing import take_pictures
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1 import bodies, reading, schemas
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
@@ -42,9 +42,8 @@ EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 @blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[schemas.Model]})
 def models() -> Response:
     """List the ways of answering and the projects, each as a model."""
-    return jsonify(
-        object="list", data=[_model(name) for name in (*reading.MODES, *sorted(reading.projects_by_model()))]
-    )
+    names = (*reading.MODES, *sorted(reading.projects_by_model()))
+    return jsonify(object="list", data=list(map(_model, names)))
 
 
 @blueprint.get("/models/<path:name>", policy=READ, answer=schemas.Model)
@@ -131,8 +130,8 @@ def _asked(body: bodies.OpenAIBody, sent: reading.Sent, max_answer_tokens: int |
     """Return what the messages of a request ask."""
     ignored += [*sent.ignored, *reading.ignored_fields(body)]
     named = reading.conversation_named(request.headers.get("X-Conversation-Id"), body)
-    question, stored = reading.question_of(body, sent, max_answer_tokens, idempotency_key(), named), named is not None
-    reading.refuse_stored_calls(question, sent, stored=stored)
+    stored = named is not None
+    question = reading.question_of(body, sent, max_answer_tokens, named, continues=stored)
     return Asked(question, sent, about(body.model, ignored, stored=stored, manages_context=bool(body.edits)))
 
 
@@ -176,8 +175,7 @@ def _question_of(body: bodies.ResponseBody, sent: reading.Sent) -> tuple[Questio
         raise InvalidRequest(STORED_ALONE.format(continues), param="store")
     if behind is not None and named is not None:
         raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
-    question = reading.question_of(body, sent, body.max_output_tokens, idempotency_key(), named)
-    reading.refuse_stored_calls(question, sent, stored=continues is not None)
+    question = reading.question_of(body, sent, body.max_output_tokens, named, continues=continues is not None)
     if behind is not None:
         turn = _turn_of(f"resp_{behind}")
         question = replace(question, conversation_id=turn.conversation_id)
