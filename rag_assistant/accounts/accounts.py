@@ -89,8 +89,7 @@ class Accounts:
     def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
         """Return the secret of a new session for an authenticated person."""
         secret = secrets.token_urlsafe(32)
-        browser = browser[:MAX_BROWSER_CHARS]
-        values = {"address": address, "browser": browser, "identity_id": identity_id}
+        values = {"address": address, "browser": browser[:MAX_BROWSER_CHARS], "identity_id": identity_id}
         self.credentials.start_session(person.id, secret, SESSION_LIFETIME, **values)
         return secret
 
@@ -205,8 +204,7 @@ class Accounts:
     def set_email(self, person: Person, email: str, actor: Actor) -> None:
         """Set the address for password links. Raises InvalidRequest."""
         if not re.fullmatch(EMAIL, email):
-            value = email[:MAX_NAME_CHARS]
-            raise errors.InvalidRequest(f'"{value}" is not an email address.')
+            raise errors.InvalidRequest(f'"{email[:MAX_NAME_CHARS]}" is not an email address.')
         if email != person.email:
             self.people.change(person.id, {"email": email})
             self.note(actor, "changed the email address", person.name)

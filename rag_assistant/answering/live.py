@@ -44,13 +44,10 @@ def end_position(turn: Turn) -> int:
 
 def stored_events(turn: Turn, after: int) -> list[Event]:
     """Return the events of a finished turn, from character ``after`` of its answer on."""
-    events: list[Event] = []
-    if turn.history is not None:
-        events.append(start_event(turn))
-    events += step_events(turn, turn.steps)
-    if turn.answer[after:]:
-        events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
-    return [*events, last_event(turn)]
+    start = [start_event(turn)] if turn.history is not None else []
+    text = turn.answer[after:]
+    token = [Event("token", {"text": text}, len(turn.answer))] if text else []
+    return [*start, *step_events(turn, turn.steps), *token, last_event(turn)]
 
 
 def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:

@@ -64,22 +64,12 @@ def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:
     """Log the figures of a trimmed request."""
     receipt = built.fitted.receipt
     if built.fitted.history_trimmed:
-        log.info(
-            "%s: history trimmed, %s messages left out; the model sees %s.",
-            log_name,
-            receipt.messages_dropped,
-            seen(receipt.turns_kept, turns_by_reason(receipt.left_out)),
-        )
+        dropped, view = receipt.messages_dropped, seen(receipt.turns_kept, turns_by_reason(receipt.left_out))
+        log.info("%s: history trimmed, %s messages left out; the model sees %s.", log_name, dropped, view)
     if receipt.iterations_dropped:
-        total = 1 + len(built.draft.iterations)
-        log.info(
-            "%s: keeping %s of %s messages, %s iterations, %s left out.",
-            log_name,
-            total - receipt.iteration_messages_dropped,
-            total,
-            receipt.iterations_kept,
-            receipt.iteration_messages_dropped,
-        )
+        dropped, total = receipt.iteration_messages_dropped, 1 + len(built.draft.iterations)
+        figures = total - dropped, total, receipt.iterations_kept, dropped
+        log.info("%s: keeping %s of %s messages, %s iterations, %s left out.", log_name, *figures)
 
 
 class Replay(Struct, frozen=True):

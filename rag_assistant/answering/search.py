@@ -6,7 +6,6 @@ from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.answering.coverage import with_everything
@@ -81,13 +80,13 @@ def search_for(
         "follow_up_context": query.context or None,
     }
     limit, budget = profile.passages, settings.passages_token_budget
-    rewrite = NO_REWRITE
+    record: dict[str, Any] | None = None
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
-        rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
-        if rewrite.query is not None:
-            passages, support = retriever.find(rewrite.query, limit, library, budget)
+        rewritten, record = rewrite_query(deps.models, live, exchanges, profile.endpoint)
+        if rewritten is not None:
+            passages, support = retriever.find(rewritten, limit, library, budget)
             if support != "nothing_found":
-                how = {"query": rewrite.query, "by": "model", "follow_up_context": None}
+                how = {"query": rewritten, "by": "model", "follow_up_context": None}
     # A rewritten query may find nothing where the words do.
     if how["by"] != "model":
         passages, support = retriever.find(query, limit, library, budget)
@@ -95,7 +94,7 @@ def search_for(
         passages = []  # A model judges for itself.
     document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None
     if document_count == 0:
-        return SearchResult(rewrite=rewrite.record)  # Nothing could have been found.
+        return SearchResult(rewrite=record)  # Nothing could have been found.
     # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
     nearest, language = sections_of(passages) if unclear else [], ""
@@ -108,7 +107,7 @@ def search_for(
         query=query,
         guide=frozenset(n for n, one in enumerate(passages, 1) if one.of_guide),
         nearest=tuple(nearest),
-        rewrite=rewrite.record,
+        rewrite=record,
         search_notes=retriever.notes(library),
         searched_documents=document_count if turn.scope else None,
         unclear=unclear,
@@ -151,20 +150,15 @@ def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
     return [(question, without_lead(answer)) for question, answer in exchanges]
 
 
-class Rewrite(Struct, frozen=True):
-    """A model's query, ``None`` if it is unusable, and the request with its answer, or why that was ``refused``."""
+def rewrite_query(
+    models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint
+) -> tuple[str | None, dict[str, Any] | None]:
+    """Return a turn's question as a model rewrites it, ``None`` if that is late or unusable, and the request's record.
 
-    query: str | None
-    record: dict[str, Any] | None
-
-
-NO_REWRITE = Rewrite(None, None)
-
-
-def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint) -> Rewrite:
-    """Return a turn's question as a model rewrites it; no query if it is late or invalid. Raises AnswerStopped."""
+    The record has the answer, and why it was ``refused``. Raises AnswerStopped.
+    """
     if not models.extra_requests.is_worth_sending(endpoint, "rewriting"):
-        return NO_REWRITE
+        return None, None
     request = ModelRequest(
         tuple(rewrite_request(live.turn.question, exchanges)),
         max_tokens=MAX_TOKENS,
@@ -180,7 +174,7 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
     # It may need nothing; and who was busy or away may be able to. Who was too slow is not.
     if refused != ADDS_NOTHING and (record["answer"] or live.call.overdue):
         models.extra_requests.learn(endpoint, "rewriting", query is not None and refused is None)
-    return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
+    return (query, record) if refused is None else (None, record | {"refused": refused})
 
 
 def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str | None:

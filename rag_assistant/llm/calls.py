@@ -119,14 +119,11 @@ class Watchdog:
 
     def _watch(self) -> None:
         while True:
+            self._wake.wait()
             with self._lock:
                 calls = list(self._calls)
                 if not calls:
                     self._wake.clear()
-            if not calls:
-                self._wake.wait()
-                continue
-            now = time.monotonic()
             for call in calls:
-                call.look(now)
+                call.look(time.monotonic())
             time.sleep(POLL_INTERVAL_SECONDS)

@@ -289,12 +289,10 @@ def _request_body(endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:
 
 def _pause_before_retry(error: errors.ModelError, attempt: int) -> float | None:
     """Return how long to wait before the next attempt, ``None`` if there is none."""
-    if attempt >= len(RETRY_BACKOFF_SECONDS):
+    requested = error.retry_after_seconds or 0.0
+    if attempt >= len(RETRY_BACKOFF_SECONDS) or requested > MAX_TIMEOUT_SECONDS:
         return None
-    requested = error.retry_after_seconds
-    if requested is not None and requested > MAX_TIMEOUT_SECONDS:
-        return None
-    return max(RETRY_BACKOFF_SECONDS[attempt], requested or 0.0)
+    return max(RETRY_BACKOFF_SECONDS[attempt], requested)
 
 
 def _sleep(seconds: float, call: ModelCall) -> None:

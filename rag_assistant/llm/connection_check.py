@@ -87,7 +87,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     if steps[0].ok:
         steps.append(_step("answer", lambda: _answer(models)))
     if steps[-1].ok and len(steps) > 1 and configured.base_url != OPENAI_BASE_URL:
-        steps.append(_context(models))
+        steps.append(_step("context", lambda: _context(models)))
     if steps[0].ok and not listed:
         del steps[0]  # Not every endpoint has a list; whether that matters, the answer shows.
     model = configured.model or next(iter(listed), None)
@@ -126,9 +126,8 @@ def _answer(models: LanguageModels) -> str:
     return f"{endpoint.model} answered."
 
 
-def _context(models: LanguageModels) -> CheckStep:
-    """Return whether a word at the start of a long prompt arrives; the learned limit is learned again."""
-    began = time.monotonic()
+def _context(models: LanguageModels) -> str:
+    """Return whether a word at the start of a long prompt arrives; the limit is learned again. Raises ModelFailed."""
     call, word = ModelCall(), secrets.choice(CODE_WORDS)
     models.calibration.learn_limit(models.endpoint(call), None)
     endpoint = models.endpoint(call)
@@ -136,25 +135,21 @@ def _context(models: LanguageModels) -> CheckStep:
     lines = [f"{n}. {LINE}" for n in range(min(LONG_PROMPT_LINES, room))]
     text = "\n".join((CODE_WORD.format(word), *lines, WANTED))
     request = ModelRequest(({"role": "user", "content": text},), MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
-
-    def step(message: str, ok: bool = True) -> CheckStep:
-        return CheckStep("context", ok, message, round(time.monotonic() - began, 2))
-
     try:
         answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
         if reply.reading is not None and models.calibration.suspects(endpoint, reply.reading):  # A second confirms it.
             answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
     except errors.ContextTooLong as error:
         models.calibration.learn_refusal(endpoint, estimated_tokens(request), error.limit, error.prompt_tokens)
-        return step(str(error))
+        return str(error)
     except errors.ModelError as error:
-        return step(NOT_AWAITED if isinstance(error, errors.ModelTimedOut) else errors.cause_alone(str(error)))
+        return NOT_AWAITED if isinstance(error, errors.ModelTimedOut) else errors.cause_alone(str(error))
     reading = reply.reading or Reading(estimated_tokens(request), None)
     sent = f"{reading.read or reading.sent:,}"
     if reading.limit is not None:
-        return step(CUT_OFF.format(n=sent, n1=f"{reading.sent:,}"), ok=False)
+        raise errors.ModelFailed(CUT_OFF.format(n=sent, n1=f"{reading.sent:,}"))
     sentence = ARRIVED if word in answer.lower() else COUNTED if reading.read is not None else NOT_KNOWN
-    return step(sentence.format(n=sent))
+    return sentence.format(n=sent)
 
 
 def _rerank(rerank: Rerank) -> str:

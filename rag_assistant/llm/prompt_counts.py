@@ -267,8 +267,5 @@ def _predicted(size: PromptSize, counted: Sequence[PromptSize]) -> tuple[float, 
 
 def _is_steady(counted: Sequence[PromptSize]) -> bool:
     """Return whether one tokenizer explains all counts: a gateway may answer with several models under one name."""
-    for before, one in pairwise(counted):
-        sent, deviation = _predicted(one, [before])
-        if one.count > sent + MAX_DEVIATIONS * deviation:
-            return False
-    return True
+    predicted = ((one.count, *_predicted(one, [before])) for before, one in pairwise(counted))
+    return all(count <= sent + MAX_DEVIATIONS * deviation for count, sent, deviation in predicted)
