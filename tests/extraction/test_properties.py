@@ -67,6 +67,7 @@ def test_broken_properties_are_no_date_and_no_reason_to_warn(tmp_path: Path) -> 
         (("2024-02-31",), None),
         (("2999-01-01",), None),
         (("yesterday",), None),
+        (("2013-12-23T23:15:00Z", "2013-01-27T09:15:58Z"), None),
         ((), None),
     ],
 )
