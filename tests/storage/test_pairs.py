@@ -26,7 +26,7 @@ from rag_assistant.records.errors import (
     TooManyPinned,
 )
 from rag_assistant.storage.accounts import credentials
-from rag_assistant.storage.accounts.credentials import CredentialStore, LinkedIdentityStore
+from rag_assistant.storage.accounts.credentials import ConversationLinkStore, CredentialStore, LinkedIdentityStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
@@ -148,6 +148,17 @@ def test_one_of_two_links_is_good(database: Database) -> None:
         at_once(*(lambda secret=secret: store.make_link(ada.id, secret, DAY) for secret in ("one", "two")))
         looks = (lambda secret=secret: store.link(secret) for secret in ("one", "two"))
         assert refused(at_once(*looks), LinkOver) == 1
+
+
+@both_engines
+def test_a_person_has_one_link_to_a_conversation(database: Database) -> None:
+    ada, bob = (PeopleStore(database).add(name, "member", None) for name in ("Ada", "Bob"))
+    own = database.for_person(ada.id)
+    store, shared = ConversationLinkStore(own), ConversationManager(own).create("Geese")
+    for n in range(PAIRS):
+        makes = (lambda name=name: store.make(shared.id, f"{name} {n}", False, "bob") for name in "ab")  # noqa: B023
+        assert {one.person for one in at_once(*makes)} == {bob.name}
+        assert [one.person for one in store.of(shared.id)] == [bob.name]
 
 
 @both_engines

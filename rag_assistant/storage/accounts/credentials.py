@@ -254,15 +254,17 @@ class ConversationLinkStore(Store):
         self, conversation_id: int, secret: str, with_sources: bool, person: str | None = None
     ) -> ConversationLink:
         """Store a new link; one for a ``person`` replaces theirs. Raises ConversationNotFound, AccountNotFound."""
+        created_at = now()
         values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
         with self._database.write() as connection:
-            load_conversation(connection, conversation_id)
+            load_conversation(connection, conversation_id, lock=True)
             if person is not None:
-                values["person_id"] = row_of_person(connection, person)["id"]
+                row = row_of_person(connection, person)
+                values["person_id"], person = row["id"], row["name"]
                 replaced = (conversation_links.c[name] == values[name] for name in ("conversation_id", "person_id"))
                 connection.execute(sa.delete(conversation_links).where(*replaced))
-            link_id = insert_row(connection, conversation_links, values | {"created_at": now()})
-        return next(one for one in self.of(conversation_id) if one.id == link_id)
+            link_id = insert_row(connection, conversation_links, values | {"created_at": created_at})
+        return ConversationLink(link_id, conversation_id, with_sources, created_at, person)
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
         """Return the links to a conversation, oldest first. Raises ConversationNotFound."""
