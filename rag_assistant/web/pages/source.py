@@ -97,10 +97,13 @@ def name_of_source(source: Source) -> str:
 
 
 @blueprint.app_template_filter()
-def date_of(iso: str) -> str:
-    """Return a date in ISO 8601 in the reader's language: 3 Sept 2026, Sept 2026 or 2026."""
-    first = date.fromisoformat(f"{iso}-01-01"[:10])
-    return format_skeleton(("y", "yMMM", "yMMMd")[iso.count("-")], first, locale=language().locale)
+def date_of(iso: str | None) -> str:
+    """Return a date in ISO 8601 in the reader's language: 3 Sept 2026, Sept 2026 or 2026; other text as it is."""
+    try:
+        first = date.fromisoformat(f"{iso}-01-01"[:10])
+    except ValueError:  # An archive may have anything.
+        return iso or ""
+    return format_skeleton(("y", "yMMM", "yMMMd")[min(str(iso).count("-"), 2)], first, locale=language().locale)
 
 
 @blueprint.app_template_filter()

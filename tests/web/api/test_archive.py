@@ -93,6 +93,34 @@ def test_files_come_along_if_they_are_asked_for(people: list[FlaskClient]) -> No
     assert ann.get("/api/export?documents=1").status_code == 422
 
 
+def test_a_conversation_is_shown_whatever_dates_an_archive_has(people: list[FlaskClient], stub: StubModel) -> None:
+    ann, _ = people
+    upload(ann, "The heron hisses at dawn.", "heron.txt")
+    stub.default = Reply("At dawn [1].")
+    ask(ann, "When does the heron hiss?", after="2020")
+    first, *_, conversation = lines_of(archive_of(ann))
+    whole = conversation["conversation"]
+    whole |= {"key": "import:1", "scope": {"after": "spring", "before": "2024-13"}}
+    (turn,) = whole["turns"]
+    turn["request"]["after"] = "spring"
+    turn["answer"]["search"]["disagreements"] = [{"values": ["1 day", "2 days"], "passages": [[1]]}]
+    (source,) = turn["answer"]["sources"]
+    turn["answer"]["sources"] = [
+        source | {"date": "2024-01-01-01", "date_from": "text"},
+        source | {"n": 2, "date": "spring", "date_from": "name"},
+        source | {"n": 3, "date": None, "turn": 1, "conversation_id": 1},
+    ]
+    sent = "\n".join(map(json.dumps, (first, conversation))).encode()
+    (made,) = ann.post("/api/conversations/import", data=sent, content_type="application/json").json["imported"]
+    page = ann.get(f"/conversations/{made['conversation_id']}")
+    assert page.status_code == 200
+    assert "1 day" in page.text
+    (turn_id,) = (
+        one["turn_id"] for one in ann.get(f"/api/conversations/{made['conversation_id']}/turns").json["turns"]
+    )
+    assert [ann.get(f"/turns/{turn_id}/sources/{n}").status_code for n in (1, 2, 3)] == [200, 200, 200]
+
+
 def test_a_token_that_may_read_takes_the_archive(app: Flask, services: Services, people: list[FlaskClient]) -> None:
     person = services.accounts.people.get("Ann")
     assert archive_of(token_client(app, services, person, "read"))
