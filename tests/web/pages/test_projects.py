@@ -107,6 +107,11 @@ def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
     assert "A document that was deleted or that you can" in client.get(f"/projects/{chosen}", headers=PAGE).text
 
 
+def test_a_project_says_of_which_dates_its_documents_are(client: FlaskClient) -> None:
+    client.post("/api/projects", json={"name": "News", "after": "2020", "before": "2023-05"})
+    assert "Filter: documents dated 2020 - May 2023." in client.get("/projects/1").text
+
+
 def test_a_project_shows_its_latest_conversations_in_the_sidebar_and_all_on_its_page(client: FlaskClient) -> None:
     project = make(client)["project_id"]
     inside = [new(client, f"Inside {n}", project_id=project) for n in range(6)]
