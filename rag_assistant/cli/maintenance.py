@@ -273,6 +273,8 @@ def _add_documents(
                     click.echo(f"{one.name}: its file is not in the archive.", err=True)
                     continue
                 document, new = services.library.accept(content, one.name, tags=one.tags)
+                if new and one.date:
+                    document = services.documents.change(document.id, date=one.date)
         except AssistantError as error:
             refused += reject(one.name, error)
             continue

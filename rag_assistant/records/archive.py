@@ -109,9 +109,10 @@ class ArchivedNote(Struct, frozen=True):
 
 
 class ArchivedDocument(Struct, frozen=True):
-    """A document of an archive; its file, if included, is named by its ``sha256``."""
+    """A document of an archive; its file, if included, is named by its ``sha256``. ``date`` is a person's correction."""
 
     id: int
     name: str
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     tags: tuple[str, ...] = ()
+    date: Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){0,2}\Z")] | None = None

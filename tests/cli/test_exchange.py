@@ -21,6 +21,9 @@ def archive(shell: Shell, stub: StubModel, tmp_path: Path) -> Path:
     assert shell("ask", "What do geese do at lighthouse keepers?").exit_code == 0
     (tmp_path / "chatgpt.json").write_text(json.dumps(samples.chatgpt()))
     assert shell("import", str(tmp_path / "chatgpt.json")).exit_code == 0
+    app = create_app(shell.environment)
+    assert app.test_client().patch("/api/documents/1", json={"date": "2023-05"}).status_code == 200
+    app.extensions["assistant"].close()
     made = shell("export", str(tmp_path / "all.zip"))
     assert made.exit_code == 0, made.output
     assert "all.zip: 4 conversations, 1 document." in made.stdout
@@ -37,7 +40,8 @@ def state(shell: Shell) -> list[Any]:
     client: Any = app.test_client()
     try:
         documents = client.get("/api/documents").json["documents"]
-        named = [(one["document_id"], one["name"], one["tags"], one["state"], one["sha256"]) for one in documents]
+        own = ("document_id", "name", "tags", "state", "sha256", "date", "date_from")
+        named = [[one[name] for name in own] for one in documents]
         said = [client.get(f"/api/conversations/{n}/turns").json["turns"] for n in range(1, 5)]
         return [named, client.get("/api/conversations").json, said]
     finally:

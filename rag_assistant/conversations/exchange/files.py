@@ -152,7 +152,8 @@ def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> 
                     with suppress(errors.FileMissing):
                         one, opened = open_file(one.id)
                 with opened as file:
-                    yield ArchivedDocument(one.id, one.name, one.sha256, one.tags), file
+                    date = one.date if one.date_from == "person" else None
+                    yield ArchivedDocument(one.id, one.name, one.sha256, one.tags, date), file
 
 
 def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:
