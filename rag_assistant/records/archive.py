@@ -109,7 +109,7 @@ class ArchivedNote(Struct, frozen=True):
 
 
 class ArchivedDocument(Struct, frozen=True):
-    """A document of an archive; its file, if included, is named by its ``sha256``. ``date`` is a person's correction."""
+    """A document of an archive; its file, if included, is named by its ``sha256``. A person gave it its ``date``."""
 
     id: int
     name: str
