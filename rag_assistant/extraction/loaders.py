@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.formats.attachments import Read
 from rag_assistant.extraction.formats.kinds import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text, read_utf8
 from rag_assistant.records.documents import ExtractedText
@@ -17,7 +18,7 @@ from rag_assistant.records.errors import ExtractionFailed
 __all__ = ["DOCX", "HTML", "MARKDOWN", "PDF", "PLAIN", "media_type_of", "read_document", "read_utf8"]
 
 # Mails may be attached to mails that are attached to mails, and so on; documents may contain others, too.
-MAX_AROUND = 3
+MAX_AROUND = 4
 PACKAGES = (kinds.ZIP, kinds.ODT, kinds.ODS, kinds.ODP, kinds.EPUB, kinds.DOCX, kinds.PPTX, kinds.XLSX)
 
 
@@ -32,6 +33,8 @@ def read_document(path: Path, media_type: str) -> ExtractedText:
 
 
 def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
+    if around > MAX_AROUND:
+        raise ExtractionFailed("This document is nested too deeply in other documents.")
     read = partial(_read, around=around + 1)
     if media_type in (PLAIN, MARKDOWN):
         return read_text(content, media_type)
@@ -42,15 +45,13 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type == PDF:
         from rag_assistant.extraction.formats.pdf import read_pdf
 
-        if around > MAX_AROUND:
-            raise ExtractionFailed("This document is nested too deeply in other documents.")
         return read_pdf(content, read)
     if media_type in kinds.IMAGES:
         from rag_assistant.extraction.formats.images import read_image
 
         return read_image(content, media_type)
     if media_type in PACKAGES:
-        return _read_package(content, around)
+        return _read_package(content, read)
     if media_type == kinds.OLE:
         media_type = kinds.kind_of_ole(content)
     if media_type == kinds.XLS:
@@ -60,15 +61,13 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
-        if around > MAX_AROUND:
-            raise ExtractionFailed("This email is nested too deeply in other emails.")
         return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted
 
     return read_converted(content, media_type)
 
 
-def _read_package(content: bytes, around: int) -> ExtractedText:
+def _read_package(content: bytes, read: Read) -> ExtractedText:
     from rag_assistant.extraction.formats.converted import read_converted
     from rag_assistant.extraction.formats.opendocument import read_opendocument
     from rag_assistant.extraction.formats.other_workbooks import read_ods
@@ -80,9 +79,7 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
     package = Package(content)
     kind = package.kind
     if kind == DOCX:
-        if around > MAX_AROUND:
-            raise ExtractionFailed("This document is nested too deeply in other documents.")
-        extracted = read_docx(package, partial(_read, around=around + 1))
+        extracted = read_docx(package, read)
     elif kind == kinds.PPTX:
         extracted = read_pptx(package)
     elif kind in (kinds.ODT, kinds.ODP):

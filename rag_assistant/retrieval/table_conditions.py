@@ -1,7 +1,7 @@
 """Read a question's conditions on the rows of a table: cells, figures, dates, yes or no, and nothing. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import filterfalse
 
 from rag_assistant.retrieval.table_query import DENIED, NO_YEAR, THOUSANDS, YEAR, Comparison, Condition, date_of
@@ -63,11 +63,8 @@ class Conditions(Words):
         for number, values in by_column.items():
             places = sorted({n for where, _ in values for n in where})
             between = set(self.tokens[max(0, places[0] - 1) : places[-1]])
-            cells = (
-                set.intersection(*(cells for _, cells in values))
-                if is_part
-                else set().union(*(cells for _, cells in values))
-            )
+            combined: Callable[..., set[str]] = set.intersection if is_part else set.union
+            cells = combined(*(cells for _, cells in values))
             # "January to March" is more than its two ends.
             if not is_part and len(cells) > 1 and WORDS["range"] & between:
                 raise NotExplained

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -20,7 +20,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.sql.dml import ReturningInsert
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.storage.failures import FailuresNamed
+from rag_assistant.storage.failures import failures_named
 from rag_assistant.storage.reserve import Reserve
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Database:
             )
         self.reserve = Reserve(self.file.with_name("reserve")) if self.is_sqlite else None
         self.dialect = self._reader.dialect
-        self._failures_named = FailuresNamed(self.dialect.loaded_dbapi, self.is_sqlite, self.reserve)
+        self._failures_named = partial(failures_named, self.dialect.loaded_dbapi, self.is_sqlite, self.reserve)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
         """Return the same database for one person's rows; without ``changes_documents`` no document can be changed."""
@@ -82,7 +82,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """Give a connection with a consistent view of the database."""
-        with self._failures_named, self._reader.begin() as connection:
+        with self._failures_named(), self._reader.begin() as connection:
             yield self._works_for(connection)
 
     @contextmanager
@@ -93,7 +93,7 @@ class Database:
                 yield connection
             return
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True, "stream_results": True}
-        with self._failures_named, self._reader.connect().execution_options(**options) as connection:
+        with self._failures_named(), self._reader.connect().execution_options(**options) as connection:
             yield self._works_for(connection)
 
     @contextmanager
@@ -107,7 +107,7 @@ class Database:
             self.reserve.check()
         engine = self._writer if forced else self._text_writer
         alone = self._write_lock if self.is_sqlite else nullcontext()
-        with self._failures_named, alone, engine.begin() as connection:
+        with self._failures_named(), alone, engine.begin() as connection:
             if not forced and not self.is_sqlite:
                 connection.execute(UNFORCED)
             yield self._works_for(connection)
@@ -118,14 +118,14 @@ class Database:
         if self.is_sqlite:
             yield
             return
-        with self._failures_named, self._writer.begin() as connection:
+        with self._failures_named(), self._writer.begin() as connection:
             lock(connection, operation)
             yield
 
     @contextmanager
     def outside_transactions(self) -> Iterator[sa.Connection]:
         """Give a PostgreSQL connection in autocommit mode, as building an index requires."""
-        with self._failures_named, self._writer.connect() as connection:
+        with self._failures_named(), self._writer.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
@@ -150,7 +150,7 @@ class Database:
         """Copy SQLite's database as it is now to a file, also while it is in use. Raises StorageFailed."""
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            with self._failures_named, closing(self._reader.raw_connection()) as connection:
+            with self._failures_named(), closing(self._reader.raw_connection()) as connection:
                 with closing(sqlite_module().connect(str(part))) as target:
                     # All pages at once: in steps, it would start over whenever another process writes.
                     driver: Any = connection.driver_connection
@@ -173,7 +173,7 @@ class Database:
         """Write SQLite's log into the database file; ``False`` if somebody is still reading an older state."""
         if not self.is_sqlite:
             return True
-        with self._failures_named, closing(self._reader.raw_connection()) as connection:
+        with self._failures_named(), closing(self._reader.raw_connection()) as connection:
             driver: Any = connection.driver_connection
             for _ in range(CHECKPOINT_ATTEMPTS):
                 driver.execute("PRAGMA busy_timeout=300").close()

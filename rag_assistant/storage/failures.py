@@ -1,9 +1,10 @@
 """Database errors as StorageFailed: one sentence that says what to do."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from rag_assistant.records.errors import DatabaseUnavailable, StorageDamaged, StorageFailed
@@ -15,27 +16,21 @@ log = logging.getLogger(__name__)
 DAMAGED = ("malformed", "not a database")
 
 
-class FailuresNamed(Struct, frozen=True):
-    """Turns database errors into StorageFailed, except constraint violations.
+@contextmanager
+def failures_named(driver: Any, is_sqlite: bool, reserve: Reserve | None = None) -> Iterator[None]:
+    """Turn database errors into StorageFailed, except constraint violations.
 
     The driver's own exceptions come from SQLite-only functions, such as copying a database.
     """
-
-    driver: Any
-    is_sqlite: bool
-    reserve: Reserve | None = None
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, IntegrityError):
-            return
-        if isinstance(error, (SQLAlchemyError, self.driver.Error)):
-            failure = _storage_failed(error, is_sqlite=self.is_sqlite)
-            if self.reserve is not None and str(failure) == FULL:
-                self.reserve.give_up()
-            raise failure from error
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (SQLAlchemyError, driver.Error) as error:
+        failure = _storage_failed(error, is_sqlite=is_sqlite)
+        if reserve is not None and str(failure) == FULL:
+            reserve.give_up()
+        raise failure from error
 
 
 def unreachable(error: DBAPIError) -> DatabaseUnavailable:

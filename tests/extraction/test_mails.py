@@ -104,9 +104,11 @@ def test_mails_in_files_are_read_up_to_a_depth(tmp_path: Path) -> None:
         attach(around, f"{level - 1}.eml", mail.as_bytes())
         mail = around
     found = read(tmp_path, mail.as_bytes())
-    assert [level for level in range(8) if f"Level {level}." in found.text] == [4, 5, 6, 7]
+    assert [level for level in range(8) if f"Level {level}." in found.text] == [3, 4, 5, 6, 7]
     assert "### Attachment: 4.eml" in found.text
-    assert found.warning == ("6.eml: 5.eml: 4.eml: Attachments not read, or only partly: 3.eml. Add them separately.")
+    assert found.warning == (
+        "6.eml: 5.eml: 4.eml: 3.eml: Attachments not read, or only partly: 2.eml. Add them separately."
+    )
 
 
 def raw_mail(content_type: str, body: str | bytes, *fields: str, to: str = "To: bob@example.org\n") -> bytes:

@@ -14,7 +14,7 @@ from rag_assistant import __version__
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
 from rag_assistant.storage.database import sqlite_module
-from rag_assistant.storage.failures import FailuresNamed
+from rag_assistant.storage.failures import failures_named
 from rag_assistant.storage.scheduled_backups import BackupStatus
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import StubModel
@@ -165,7 +165,7 @@ def test_a_write_that_fails_is_503_though_reading_works(
 
 @contextmanager
 def failing(reason: str) -> Iterator[None]:
-    with FailuresNamed(sqlite_module(), is_sqlite=True):
+    with failures_named(sqlite_module(), is_sqlite=True):
         raise sqlite_module().OperationalError(reason)
     yield
 

@@ -25,7 +25,7 @@ from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import insert_summary
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import IMAGES, as_turns, keep_pictures, load_pictures, picture_key
-from rag_assistant.storage.conversations.versions import answer_in
+from rag_assistant.storage.conversations.versions import ABOUT_THE_ANSWER, answer_in
 from rag_assistant.storage.database import Database, Store, insert_row, insert_rows, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
@@ -38,7 +38,6 @@ PAUSE = 2
 # Prefix of imported conversations' keys among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 VIEW_STARTS = ("context_start", "earlier_starts", "view_start")
-FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
 COPIED = ("created_at", "updated_at", "archived", "overrides", *VIEW_STARTS, "decided_until")
 COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "erased_at", "version")
 
@@ -242,8 +241,7 @@ def _turn_values(turn: WholeTurn) -> dict[str, Any]:
 
 def _figures(answer: WholeAnswer) -> dict[str, Any]:
     """Return the columns of a turn that describe its answer."""
-    values = {name: getattr(answer, name) for name in FIGURES}
-    return values | {"notes": list(answer.notes), "sources": answer.sources}
+    return {name: getattr(answer, name) for name in ABOUT_THE_ANSWER}
 
 
 def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:

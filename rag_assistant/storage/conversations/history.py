@@ -16,7 +16,7 @@ from rag_assistant.storage.conversations.conversations import (
     refuse_while_running,
 )
 from rag_assistant.storage.conversations.counters import covered_by, recount
-from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
+from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import HELD, MARKED, conversations, history_changes, now, summaries, turns
@@ -160,7 +160,7 @@ class HistoryStore(Store):
         """Return the sources cited by the answers of some turns, by turn number."""
         own = turns.c.conversation_id == conversation.id, turns.c.number.in_(numbers)
         rows = self._rows(sa.select(turns.c.number, turns.c.sources).where(*own))
-        return {row["number"]: tuple(one for one in sources_in(row["sources"]) if one.cited) for row in rows}
+        return {row["number"]: tuple(Source(**one) for one in row["sources"] or () if one["cited"]) for row in rows}
 
     # --- changes that can be undone
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from math import ceil
 from typing import Any
@@ -21,7 +21,6 @@ from rag_assistant.records import (
     PastTurn,
     Question,
     Rating,
-    Source,
     Turn,
     Unset,
     with_pictures,
@@ -80,10 +79,6 @@ def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
         }
         records.append(record_of({**row, **request, **own}, Turn))
     return records
-
-
-def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
-    return tuple(Source(**row) for row in rows or ())
 
 
 def committed_text(connection: Connection, turn_id: int) -> str:

@@ -317,8 +317,7 @@ class TurnStore(Store):
             status: TurnStatus = "interrupted" if text.strip() else "failed"
             turn = load_turn(connection, turn_id)
             kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
-            ended = replace(turn, status=status, answer=text, usage=None, error_type=kind, error_message=message)
-            ended = replace(ended, unseen=True)
+            ended = replace(turn, status=status, answer=text, error_type=kind, error_message=message, unseen=True)
             words = words_found_by(turn.question, text, self._words_of)
             return end_turn(connection, unchecked(ended, text), owner, words)
 

@@ -1,10 +1,11 @@
 """The JSON API of shared conversations: their links, and reading through one."""
 
 import secrets
+from datetime import datetime
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, url_for
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rag_assistant.records import ConversationLink, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
@@ -21,9 +22,9 @@ blueprint = Blueprint("sharing_api", __name__, url_prefix="/api")
 class LinkAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A link to a conversation."""
 
-    link_id: int
+    id: int = field(name="link_id")
     with_sources: bool
-    created_at: str
+    created_at: datetime
     person: str | None
 
 
@@ -48,7 +49,7 @@ class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
     turn: int
     question: str
     answer: str
-    created_at: str
+    created_at: datetime
     sources: list[SharedSource]
 
 
@@ -63,7 +64,7 @@ class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 @blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer={"links": list[LinkAnswer]})
 def links(conversation_id: int) -> Response:
     """Return the links to a conversation, oldest first, without their secrets."""
-    return jsonify(links=[link_data(one) for one in services().links.of(conversation_id)])
+    return jsonify(links=[data_of(view_of(LinkAnswer, one)) for one in services().links.of(conversation_id)])
 
 
 @blueprint.post(
@@ -78,7 +79,7 @@ def make(conversation_id: int) -> Response:
     """Create a link to a conversation; its address is shown only once. For a ``person``, it replaces theirs."""
     body = read_optional_body(NewLinkBody)
     link, address = make_link(conversation_id, body.with_sources, body.person)
-    return make_response(jsonify(link_data(link) | {"url": address}), 201)
+    return make_response(jsonify(data_of(view_of(LinkAnswer, link)) | {"url": address}), 201)
 
 
 @blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204)
@@ -110,11 +111,6 @@ def share_with(store: SharedStore[Any], kind: str, item_id: int, body: ShareBody
     return shared
 
 
-def link_data(link: ConversationLink) -> dict[str, Any]:
-    created_at = link.created_at.isoformat()
-    return {"link_id": link.id, "with_sources": link.with_sources, "created_at": created_at, "person": link.person}
-
-
 def make_link(conversation_id: int, with_sources: bool, person: str | None = None) -> tuple[ConversationLink, str]:
     """Create a link to a conversation, perhaps for a person alone; return it with its address."""
     secret = secrets.token_urlsafe(32)
@@ -134,6 +130,5 @@ def read_shared(link: str) -> SharedAnswer:
             cited = [source for source in turn.sources if source.cited] if opened.with_sources else []
             hidden = services().documents.missing({source.document_id for source in cited})
             sources = [view_of(SharedSource, source) for source in cited if source.document_id not in hidden]
-            created_at = turn.created_at.isoformat()
-            turns.append(SharedTurn(turn.number, turn.question, turn.answer, created_at, sources))
+            turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources))
     return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)

@@ -39,7 +39,6 @@ CHARS_READ = 8_000
 MAX_EXAMPLES = RECENT_SHOWN = 3
 # How many documents of a scope are named.
 MAX_NAMED = 3
-# Keyword search finds a document before it is embedded.
 
 
 @blueprint.get("/", policy=READ)
