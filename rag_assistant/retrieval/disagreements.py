@@ -122,6 +122,8 @@ class _Question:
         first, second, common = one.stems - other.stems, other.stems - one.stems, one.stems & other.stems
         if len(self._words & one.about & other.about) < self._min_words or self._words & (first | second):
             return None
+        if bool(PATTERNS["past"].search(one.text)) != bool(PATTERNS["past"].search(other.text)):
+            return None  # What was is not what is.
         left, right = one.values.keys() - other.values.keys(), other.values.keys() - one.values.keys()
         denies = one.negations != other.negations
         if first and second:

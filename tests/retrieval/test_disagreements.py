@@ -135,6 +135,7 @@ def test_what_documents_state_differently_is_found(
         ("When is the deadline?", "The deadline is on 3/4/2026 for all.", "The deadline is on 4 March 2026 for all."),
         ("When was the firm founded?", "The firm was founded in 1998.", "The firm was founded on 3 May 1998."),
         ("When was the firm founded?", "The firm was founded in May 1998.", "The firm was founded on 3 May 1998."),
+        ("How long is the refund period?", "The refund period is 30 days.", "The refund period was 60 days."),
         # It is about something else.
         ("What does shipping cost?", WITHIN_30, WITHIN_60),
         ("And what about it?", WITHIN_30, WITHIN_60),
