@@ -162,7 +162,7 @@ PHRASES = {
         *("its certificate is not valid", "it cannot be reached", "it did not answer in time", "smtp_from is not set"),
     ),
     "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
-    "web/sharing.py": ("created link {n}", "revoked link {n}"),
+    "web/sharing.py": ("created link {n}", "created link {n} for {name}", "revoked link {n}"),
     "web/api/libraries.py": ("created a library", "deleted a library", "changed a library ({fields})"),
     "retrieval/indexes/chroma.py": (
         "The vector index is being built{how_much}. Until it is ready, each search scans all vectors.",

@@ -115,7 +115,8 @@ def make_link(conversation_id: int, with_sources: bool, person: str | None = Non
     """Create a link to a conversation, perhaps for a person alone; return it with its address."""
     secret = secrets.token_urlsafe(32)
     link = services().links.make(conversation_id, secret, with_sources, person)
-    note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
+    reader = f" for {link.person}" if link.person else ""
+    note_for_audit(f"created link {link.id}{reader}", f"conversation {conversation_id}")
     return link, url_for("sharing_pages.shared", link=link.id if person else secret, _external=True)
 
 

@@ -65,12 +65,13 @@ def test_a_link_is_made_listed_read_and_revoked(ann: FlaskClient, ben: FlaskClie
 
 
 def test_a_link_for_a_person_is_read_by_them_alone_and_replaces_theirs(
-    ann: FlaskClient, ben: FlaskClient, conversation: int
+    services: Services, ann: FlaskClient, ben: FlaskClient, conversation: int
 ) -> None:
     links = f"/api/conversations/{conversation}/links"
     for with_sources in (True, False):
         made = ann.post(links, json={"person": "ben", "with_sources": with_sources})
         assert (made.status_code, made.json["person"]) == (201, "Ben")
+    assert services.accounts.log.newest(1)[0].action == f"created link {made.json['link_id']} for Ben"
     assert [one["with_sources"] for one in ann.get(links).json["links"]] == [False]
     assert ben.get(path_of(made.json["url"])).json["owner"] == "Ann"
     assert ann.get(path_of(made.json["url"])).status_code == 404
