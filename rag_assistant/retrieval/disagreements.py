@@ -28,8 +28,9 @@ MAX_LEAD_CHARS, MAX_DISAGREEMENTS = 80, 3
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
 # A key with its value is a line of its own.
 BREAK = re.compile(rf"{LINE.pattern}|\n(?=[^\W\d_a-z][^\n:|]{{0,40}}:\s)")
-# In the names of documents: years, and words for their kind or version.
-YEAR, GENERIC = PATTERNS["year_in_name"], frozenset(map(stem, WORDS["generic"].split()))
+# In the names of documents: years, other long numbers, and words for their kind or version.
+YEAR, NUMBER = PATTERNS["year_in_name"], PATTERNS["number_in_name"]
+GENERIC = frozenset(map(stem, WORDS["generic"].split()))
 
 
 class _Sentence(Struct, frozen=True):
@@ -142,6 +143,9 @@ class _Question:
         """Return whether the names of two documents tell that they are about two branches, products or years."""
         years = [set(YEAR.findall(f"{each.source.document} {each.source.section}")) for each in (one, other)]
         if all(years) and years[0] != years[1] and PATTERNS["past"].search(one.text):
+            return True
+        numbers = [set(NUMBER.findall(each.source.document)) for each in (one, other)]
+        if all(numbers) and numbers[0] != numbers[1]:  # Two invoices.
             return True
         left, right = one.origin - other.origin - GENERIC, other.origin - one.origin - GENERIC
         if not (left and right and self._words.isdisjoint(left | right)):

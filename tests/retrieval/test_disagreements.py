@@ -166,6 +166,12 @@ def test_two_things_are_no_disagreement(question: str, first: str, second: str) 
             "# Beta\n\nThe price per month is 59 euros.",
             ("alpha.md", "beta.md"),
         ),
+        (
+            "What is the invoice amount?",
+            "Total amount of the invoice: 500.00 EUR",
+            "Total amount of the invoice: 730.00 EUR",
+            ("invoice-1001.pdf", "invoice-1002.pdf"),
+        ),
     ],
 )
 def test_names_of_documents_tell_two_things_apart(
