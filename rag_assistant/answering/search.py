@@ -93,7 +93,7 @@ def search_for(
     if quotes and support == "nothing_found":
         passages = []  # A model judges for itself.
     document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None
-    if document_count == 0:
+    if document_count == 0 and not turn.scope:
         return SearchResult(rewrite=record)  # Nothing could have been found.
     # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)

@@ -187,6 +187,13 @@ def test_where_a_filter_of_one_question_finds_nothing_it_is_said_what_was_search
     assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=1))
 
 
+def test_where_a_filter_has_no_document_all_are_offered(client: FlaskClient) -> None:
+    answer = ask(client, "What does the lamp burn?", after="2100")
+    assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=0))
+    assert (answer["support"], answer["search"]["found"]) == ("nothing_found", 0)
+    assert "Ask all documents in a new conversation" in client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
+
+
 def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(client: FlaskClient) -> None:
     conversation = ask(client, "Remember: my cat is called Mimi. What does the lamp burn?")["conversation_id"]
     for n in range(7):

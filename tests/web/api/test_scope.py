@@ -7,7 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.testkit.stub_model import StubModel
-from tests.web.conftest import ask, environment_in, served_before
+from tests.web.conftest import PAGE, ask, environment_in, served_before
 
 GEESE = "The lighthouse keeper feeds seventeen geese."
 DUCKS = "The lighthouse keeper feeds three ducks."
@@ -117,3 +117,10 @@ def test_a_receipt_says_what_its_conversation_was_about(client: FlaskClient, lib
     conversation = ask(client, QUESTION, document_ids=[library[0]])["conversation_id"]
     turn = ask(client, QUESTION, conversation_id=conversation)
     assert "<dt>Filter</dt><dd>geese.txt</dd>" in client.get(f"/turns/{turn['turn_id']}/receipt").text
+
+
+def test_all_documents_are_offered_where_the_model_cites_none_of_what_is_near(client: FlaskClient) -> None:
+    answer = ask(client, "Which parliament votes about taxation for the keeper?", document_ids=[1])
+    assert (answer["support"], answer["search"]["support"]) == ("uncited", "nothing_found")
+    page = client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
+    assert "Ask all documents in a new conversation" in page
