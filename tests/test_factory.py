@@ -47,7 +47,8 @@ SHARED = {
     "usage": "it is asked for one person's figures, or by an administrator for everybody's",
     "disk": "the whole disk",
     "backups": "of everything",
-    "_upkeep": "its beat looks at the disk and at backups",
+    "upkeep": "its beat looks at the disk and at backups",
+    "processing": "it works on everybody's documents, of which each has an owner",
     "_people": "it makes those of one person",
     "_limits_of": "it makes those of one person",
     "_lock_file": "it is the process's",
@@ -58,11 +59,6 @@ SHARED = {
 }
 # Where something of one person's goes on with a store of all, each with why.
 UNSCOPED = {
-    "Library.documents": "what runs in the job queues works on the documents of all",
-    "DocumentEmbedder.documents": "it runs in the job queues",
-    "DocumentReader.documents": "it runs in the job queues",
-    "DocumentReader.chunks": "it runs in the job queues",
-    "DocumentReader.scans": "it runs in the job queues",
     "method()": "what is learned of a model holds for everybody",
     "function.self": "limits are counted for the process, which is asked for its name",
 }

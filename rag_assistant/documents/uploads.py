@@ -50,10 +50,7 @@ class Uploads:
         """Give an uploaded file's path, with its document. Raises DocumentNotFound and what a file store raises."""
         document, file = documents.with_file(document_id)
         try:
-            with (
-                self.damage_logged(document),
-                self.store.local(file, document.sha256, document.size_bytes) as path,
-            ):
+            with self.damage_logged(document), self.store.local(file, document.sha256, document.size_bytes) as path:
                 yield document, path
         except FileNotFoundError as error:
             raise FileMissing(document_id) from error

@@ -42,9 +42,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
     while past_count and not is_completed(turns[past_count - 1], followed=past_count < len(turns)):
         past_count -= 1
     return SplitMessages(
-        system=tuple(messages[:body_start]),
-        past=tuple(turns[:past_count]),
-        current=tuple(joined(turns[past_count:])),
+        system=tuple(messages[:body_start]), past=tuple(turns[:past_count]), current=tuple(joined(turns[past_count:]))
     )
 
 

@@ -11,7 +11,7 @@ from rag_assistant.services import Services
 from tests.web.conftest import PAGE, upload
 from tests.web.test_metrics import figures
 
-WARNING = "Only 5.0 of 100.0 GB are free on the server&#39;s disk."
+WARNING = "Only 5.0 of 100.0 GB are free on the server\u2019s disk."
 
 
 @pytest.fixture

@@ -284,7 +284,7 @@ def test_every_naughty_string_is_asked_kept_and_shown_as_it_is(client: FlaskClie
     [
         ("/api/documents", "takes limit, cursor, tag, q, state."),
         ("/api/conversations", "takes limit, cursor, q, pinned, archived, deleted, project_id."),
-        ("/api/search", "takes q, limit, document_id, tag, conversation_id."),
+        ("/api/search", "takes q, limit, document_id, tag, after, before, conversation_id."),
         ("/api/settings", "takes no parameters."),
     ],
 )
