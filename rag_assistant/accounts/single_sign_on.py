@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rag_assistant.accounts import admission
 from rag_assistant.accounts.accounts import MAX_NAME_CHARS, Accounts, Actor
-from rag_assistant.accounts.admission import (
-    MAX_SUBJECT_CHARS,
-    Claims,
-    claims_of,
-    is_subject,
-    names_to_try,
-    refuse_uninvited,
-    role_by_group,
-)
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
 from rag_assistant.settings.schema import Settings
@@ -49,7 +41,7 @@ class SingleSignOn(Struct, frozen=True):
         person, identity = self.identities.find(claims.external) or self._make(claims, actor)
         if person.disabled_at is not None:
             raise NotAllowed(DISABLED)
-        self._give_role(person, role_by_group(claims.groups, self.settings.oidc_admin_group), actor)
+        self._give_role(person, admission.role_by_group(claims.groups, self.settings.oidc_admin_group), actor)
         return self.accounts.start_session(person, address, browser, identity.id), person
 
     def link(
@@ -81,8 +73,8 @@ class SingleSignOn(Struct, frozen=True):
 
     def link_subject(self, person: Person, subject: str, actor: Actor) -> LinkedIdentity:
         """Link a subject of the provider, named by an administrator. Raises InvalidRequest, IdentityTaken."""
-        if not is_subject(subject):
-            raise InvalidRequest(f"The subject must have 1 to {MAX_SUBJECT_CHARS} characters.")
+        if not admission.is_subject(subject):
+            raise InvalidRequest(f"The subject must have 1 to {admission.MAX_SUBJECT_CHARS} characters.")
         if self.settings.oidc_issuer is None:
             raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
         identity = self.identities.add(person.id, ExternalIdentity(self.settings.oidc_issuer, subject, subject))
@@ -93,12 +85,12 @@ class SingleSignOn(Struct, frozen=True):
     def _label(self) -> str:
         return self.provider.label if self.provider else "the provider"
 
-    def _admitted(self, userinfo: Mapping[str, Any]) -> Claims:
-        claims = claims_of(userinfo, self.settings.oidc_groups_claim)
-        refuse_uninvited(claims, self.settings, self._label)
+    def _admitted(self, userinfo: Mapping[str, Any]) -> admission.Claims:
+        claims = admission.claims_of(userinfo, self.settings.oidc_groups_claim)
+        admission.refuse_uninvited(claims, self.settings, self._label)
         return claims
 
-    def _make(self, claims: Claims, actor: Actor) -> tuple[Person, LinkedIdentity]:
+    def _make(self, claims: admission.Claims, actor: Actor) -> tuple[Person, LinkedIdentity]:
         """Create an account at somebody's first sign-in."""
         # The first account is an administrator's; it is never created from outside.
         if not (self.settings.oidc_create_accounts and self.accounts.any()):
@@ -106,8 +98,8 @@ class SingleSignOn(Struct, frozen=True):
                 f"No account here is linked to {claims.external.label}. Ask an administrator for one. If you already "
                 "have one, sign in with your password and link it under Account."
             )
-        role = role_by_group(claims.groups, self.settings.oidc_admin_group) or "member"
-        for name in names_to_try(claims.names, MAX_NAME_CHARS):
+        role = admission.role_by_group(claims.groups, self.settings.oidc_admin_group) or "member"
+        for name in admission.names_to_try(claims.names, MAX_NAME_CHARS):
             with suppress(NameTaken):
                 self.accounts.add(name, role, actor, known_by=claims.external)
             # Also if another request was quicker.
@@ -124,7 +116,7 @@ class SingleSignOn(Struct, frozen=True):
             raise NotAllowed(f'The proxy names several people: "{name[:MAX_NAME_CHARS]}".')
         person = self._named(name)
         actor = Actor("proxy", address)
-        role = role_by_group(groups, self.settings.proxy_admin_group)
+        role = admission.role_by_group(groups, self.settings.proxy_admin_group)
         if person is None:
             if not (self.settings.proxy_create_accounts and self.accounts.any()):
                 raise NotAllowed(f'There is no account "{name[:MAX_NAME_CHARS]}". Ask an administrator for one.')

@@ -23,15 +23,7 @@ from rag_assistant.conversations.summary_lines import LEAD_INSTEAD, MODEL_LEAD
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.records import QUOTES, Conversation, ModelReply, ModelRequest, Turn
-from rag_assistant.records.errors import (
-    AssistantError,
-    ContextTooLong,
-    ModelError,
-    QuestionDoesNotFit,
-    ToolsRefused,
-    cause_alone,
-)
+from rag_assistant.records import QUOTES, Conversation, ModelReply, ModelRequest, Turn, errors
 from rag_assistant.runtime.telemetry.steps import step
 
 log = logging.getLogger(__name__)
@@ -60,24 +52,24 @@ def answer(
     try:
         try:
             _answer(task, conversation, quotes, search_result)
-        except ModelError as error:
+        except errors.ModelError as error:
             deps.writer.flush(live)
             is_quoted = live.gap == MODEL_LEAD  # And nothing of the model is shown.
             begun = (live.length or live.turn.iterations) and not is_quoted
             # A quote can't replace a caller's own tools or schema.
             if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
-            live.note(f"{cause_alone(str(error))} Your documents are quoted instead.")
+            live.note(f"{errors.cause_alone(str(error))} Your documents are quoted instead.")
             if is_quoted:
                 live.turn = replace(live.turn, model=QUOTES)
             else:
                 live.lead = LEAD_INSTEAD
                 _answer(task, conversation, quotes=True)
-    except AssistantError as error:
+    except errors.AssistantError as error:
         return deps.writer.fail(live, error)
     except Exception:
         log.exception("%s failed", live.log_name)
-        unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
+        unexpected = errors.ModelError("Something went wrong on the server; see its log for details. Try again.")
         return deps.writer.fail(live, unexpected)
     return deps.writer.finish(live, "completed")
 
@@ -101,13 +93,13 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
 def _exchange(task: Task, draft: Draft) -> None:
     """Send requests and run tool calls until there is an answer or a confirmation is needed."""
     live = task.live
-    refused: ContextTooLong | None = None
+    refused: errors.ContextTooLong | None = None
     rounds = 0
     while True:
         may_call = bool(draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
         try:
             built = build(draft, task)
-        except QuestionDoesNotFit as error:
+        except errors.QuestionDoesNotFit as error:
             raise refused or error from error
         draft, request = built.draft, built.as_request(may_call)
         task.sent.append(request.as_body(draft.profile.endpoint.model))
@@ -117,13 +109,13 @@ def _exchange(task: Task, draft: Draft) -> None:
         searched = search_instead(draft, task) if may_call else None
         try:
             text, held, reply = stream(task, built, request, is_held=searched is not None, may_shorten=refused is None)
-        except ContextTooLong as error:
+        except errors.ContextTooLong as error:
             if refused is not None:
                 raise
             refused = error
             draft = shortened(draft, request, error, task)
             continue
-        except ToolsRefused:
+        except errors.ToolsRefused:
             if draft.iterations:  # It accepted tools before.
                 raise
             live.note(WITHOUT_TOOLS)
@@ -184,7 +176,7 @@ def prepare(
         live.tell("preparing", "Waiting for the model.")
     try:
         endpoint = QUOTES_ENDPOINT if quotes else deps.models.endpoint(live.call)
-    except ModelError:
+    except errors.ModelError:
         if not is_trial:
             raise
         # An unreachable model is no reason to lose a question: its answer reports that.
@@ -247,7 +239,7 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
             return build_request(draft)
         built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
         return with_recall(built, task)
-    except QuestionDoesNotFit:
+    except errors.QuestionDoesNotFit:
         endpoint = draft.profile.endpoint
         if endpoint.guess is None or endpoint.guess.is_tried:
             raise
@@ -258,7 +250,7 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
     return build(replace(draft, profile=profile), task)
 
 
-def shortened(draft: Draft, request: ModelRequest, error: ContextTooLong, task: Task) -> Draft:
+def shortened(draft: Draft, request: ModelRequest, error: errors.ContextTooLong, task: Task) -> Draft:
     """Learn the endpoint's limit, and return the draft to be fitted to it."""
     live, models = task.live, task.deps.models
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint

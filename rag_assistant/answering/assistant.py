@@ -33,15 +33,7 @@ from rag_assistant.conversations.prompts import title_for
 from rag_assistant.conversations.summary_lines import LEAD_INSTEAD, LEAD_WANTED
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
-from rag_assistant.records import Conversation, Event, Question, Turn, Unset
-from rag_assistant.records.errors import (
-    AssistantError,
-    ConversationBusy,
-    InvalidRequest,
-    NothingWaits,
-    Overloaded,
-    UnderMaintenance,
-)
+from rag_assistant.records import Conversation, Event, Question, Turn, Unset, errors
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
@@ -202,7 +194,7 @@ class Assistant:
                 turn = self._turns.get(turn_id)
                 checked = with_citation_checks(turn, turn.answer)
                 self._turns.keep_checks(turn, checked.sources, checked.notes)
-            except AssistantError as error:
+            except errors.AssistantError as error:
                 log.warning("Turn %s was not compared with its sources: %s", turn_id, error)
 
     def give_up_running(self) -> None:
@@ -223,16 +215,18 @@ class Assistant:
 
     def _check(self, question: Question) -> None:
         if storable(question.text) != question.text:
-            raise InvalidRequest(f"The question {INVALID_CHARACTER}")
+            raise errors.InvalidRequest(f"The question {INVALID_CHARACTER}")
         if not question.text.strip():
-            raise InvalidRequest("The question is empty; it must have at least one visible character.")
+            raise errors.InvalidRequest("The question is empty; it must have at least one visible character.")
         if len(question.text) > MAX_QUESTION_CHARS:
-            raise InvalidRequest(
+            raise errors.InvalidRequest(
                 f"The question has {len(question.text)} characters; the limit is {MAX_QUESTION_CHARS}."
             )
         model, offered = question.options.model, self._deps.settings().models_offered
         if model not in (None, *offered):
-            raise InvalidRequest(f'The model "{model}" is not offered here. Offered: {", ".join(offered) or "none"}.')
+            raise errors.InvalidRequest(
+                f'The model "{model}" is not offered here. Offered: {", ".join(offered) or "none"}.'
+            )
         models = self._deps.models
         check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):
@@ -245,15 +239,17 @@ class Assistant:
         """
         if question.conversation_id is None or question.edits_turn is not None:
             if question.confirms_turn is not None:
-                raise InvalidRequest("confirms_turn needs the conversation_id of that turn, and no edits_turn.")
+                raise errors.InvalidRequest("confirms_turn needs the conversation_id of that turn, and no edits_turn.")
             return question
         confirmation = is_confirmation(question.text)
         if question.confirms_turn is not None:
             asking = self._turns.get(question.confirms_turn)
             if asking.waiting is None or asking.conversation_id != question.conversation_id:
-                raise NothingWaits(question.confirms_turn)
+                raise errors.NothingWaits(question.confirms_turn)
             if confirmation is None:
-                raise InvalidRequest(f'Turn {asking.number} asks for yes or no; the answer was "{question.text}".')
+                raise errors.InvalidRequest(
+                    f'Turn {asking.number} asks for yes or no; the answer was "{question.text}".'
+                )
         elif confirmation is not None:
             last = self._turns.page(question.conversation_id, 1)
             if last and last[0].waiting is not None:
@@ -275,7 +271,7 @@ class Assistant:
         if rules_for(conversation, self._deps.settings(), turn).on_overflow != "ask":
             return None
         if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
-            raise ConversationBusy(conversation.id)
+            raise errors.ConversationBusy(conversation.id)
         return refuse_undecided(LiveTurn(turn), conversation, self._deps)
 
     @property
@@ -323,7 +319,7 @@ class Assistant:
         Raises Overloaded, UnderMaintenance, and what the limits raise.
         """
         if self._deps.settings().maintenance:
-            raise UnderMaintenance
+            raise errors.UnderMaintenance
         if asks_model and self._deps.models.connected:
             self._deps.models.refuse_beyond_limits()
         place = self._limits.take_question() if self._limits is not None else None
@@ -344,7 +340,7 @@ class Assistant:
             run = partial(copy_context().run, self._run, live, deps, answering)
             threading.Thread(target=run, name=f"turn {live.turn.id}", daemon=True).start()
         except RuntimeError as error:
-            overloaded = Overloaded(self._live.limit)
+            overloaded = errors.Overloaded(self._live.limit)
             self._run(live, deps, lambda: deps.writer.fail(live, overloaded))
             raise overloaded from error
 

@@ -11,19 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.history import count_message, estimate_tokens
+from rag_assistant.llm import prompt_counts
 from rag_assistant.llm.endpoint import Endpoint, Guess
-from rag_assistant.llm.prompt_counts import (
-    MAX_TIMES_OUR_ESTIMATE,
-    MAX_TOKENS_PER_PICTURE,
-    MIN_LIMIT_TOKENS,
-    SURE_AFTER,
-    TOKENS_PER_PICTURE,
-    PromptSize,
-    Verdict,
-    guess_limit,
-    judge,
-    size_of,
-)
 from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import StorageFailed
 
@@ -114,7 +103,7 @@ class Calibration:
         self._counts: dict[Key, ModelCounts] = {}
         self._kept: dict[Key, ModelCounts] = {}
         self._accepted: dict[Key, int] = {}
-        self._earlier: dict[Key, deque[PromptSize]] = {}
+        self._earlier: dict[Key, deque[prompt_counts.PromptSize]] = {}
         # Until a restart: a low count with the tokens sent, what was guessed after another one, a picture's tokens.
         self._suspected: dict[Key, tuple[int, int]] = {}
         self._guesses: dict[Key, Guess] = {}
@@ -160,35 +149,37 @@ class Calibration:
         count, cached = usage.get("prompt_tokens"), usage.get("cached_tokens", 0)
         if count is None:
             return None
-        size = size_of(request)
+        size = prompt_counts.size_of(request)
         with self._lock:
             earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
             counts = self._known(endpoint)
-            price = self._picture_tokens.get(endpoint.key, TOKENS_PER_PICTURE)
-            verdict = judge(size, count, cached, earlier, counts.whole_counts, price)
+            price = self._picture_tokens.get(endpoint.key, prompt_counts.TOKENS_PER_PICTURE)
+            verdict = prompt_counts.judge(size, count, cached, earlier, counts.whole_counts, price)
             limit = self._believed_limit(endpoint, verdict, count, teaches) if verdict.cut else None
             if not teaches:
                 return Reading(verdict.sent, verdict.read, limit)
-            is_sure = not cached or verdict.is_whole or counts.whole_counts >= SURE_AFTER
+            is_sure = not cached or verdict.is_whole or counts.whole_counts >= prompt_counts.SURE_AFTER
             whole = verdict.read if verdict.read is not None and is_sure and not verdict.cut else 0
             earlier.append(replace(size, count=whole))
             if verdict.is_rest:
                 self._learn(endpoint, whole_counts=-1)
-            elif verdict.is_whole and counts.whole_counts < SURE_AFTER:
+            elif verdict.is_whole and counts.whole_counts < prompt_counts.SURE_AFTER:
                 self._learn(endpoint, whole_counts=counts.whole_counts + 1)
             guess = self.guess(endpoint)
             if guess is not None and whole > guess.limit:
                 del self._guesses[endpoint.key]
             if whole and size.pictures:
                 price += (whole - verdict.sent) / size.pictures
-                self._picture_tokens[endpoint.key] = min(max(price, 0), MAX_TOKENS_PER_PICTURE)
+                self._picture_tokens[endpoint.key] = min(max(price, 0), prompt_counts.MAX_TOKENS_PER_PICTURE)
             if whole and verdict.sent >= self._suspected.get(endpoint.key, (0, 0))[1]:
                 self._suspected.pop(endpoint.key, None)
         if whole and not size.pictures:  # Nobody can estimate those.
             self.learn(endpoint, estimated_tokens(request), whole)
         return Reading(verdict.sent, verdict.read, limit)
 
-    def _believed_limit(self, endpoint: Endpoint, verdict: Verdict, count: int, teaches: bool) -> int | None:
+    def _believed_limit(
+        self, endpoint: Endpoint, verdict: prompt_counts.Verdict, count: int, teaches: bool
+    ) -> int | None:
         """Return the limit that explains a low count: the declared one, or a guess after a second cut that agrees."""
         counts, accepted = self._known(endpoint), self._accepted.get(endpoint.key, 0)
         guess, declared = self.guess(endpoint), counts.context_limit or counts.declared_limit
@@ -201,15 +192,18 @@ class Calibration:
         if guess is None and not count / MAX_TIMES_APART <= suspected <= count * MAX_TIMES_APART:
             self._suspected[endpoint.key] = count, verdict.sent
             return None
-        limit = guess_limit(max(count, suspected), accepted, verdict.sent)
+        limit = prompt_counts.guess_limit(max(count, suspected), accepted, verdict.sent)
         if guess is not None and limit >= guess.limit:  # It was too high, unless more was sent.
-            limit = guess.limit if verdict.sent > guess.limit else max(count, accepted, MIN_LIMIT_TOKENS)
+            limit = guess.limit if verdict.sent > guess.limit else max(count, accepted, prompt_counts.MIN_LIMIT_TOKENS)
         self._guesses[endpoint.key] = Guess(limit, verdict.sent, count, datetime.now(UTC))
         return limit
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Learn from our uncorrected estimate of a request and the endpoint's full count."""
-        if min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM or counted > MAX_TIMES_OUR_ESTIMATE * estimated:
+        if (
+            min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM
+            or counted > prompt_counts.MAX_TIMES_OUR_ESTIMATE * estimated
+        ):
             return
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
@@ -230,9 +224,9 @@ class Calibration:
         They only make us more careful: a limit below what the model has accepted before is ignored.
         """
         with self._lock:
-            if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
+            if limit is not None and limit >= max(prompt_counts.MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
                 self._learn(endpoint, context_limit=limit)
-            if counted is not None and estimated < counted <= MAX_TIMES_OUR_ESTIMATE * estimated:
+            if counted is not None and estimated < counted <= prompt_counts.MAX_TIMES_OUR_ESTIMATE * estimated:
                 self._learn(endpoint, ratio=max(min(MAX_RATIO, counted / estimated), self.ratio(endpoint)))
 
     def _known(self, endpoint: Endpoint) -> ModelCounts:

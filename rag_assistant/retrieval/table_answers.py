@@ -8,19 +8,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from rag_assistant.retrieval import table_words
 from rag_assistant.retrieval.table_conditions import Conditions, NotExplained
 from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.table_words import (
-    ASKS,
-    ASKS_FOR_ALL,
-    ASKS_FOR_ROWS,
-    FIGURES,
-    JOINING,
-    MEASURES,
-    NAMES,
-    WORDS,
-    forms_of,
-)
 from rag_assistant.retrieval.tables import LIST, Table, Tables, headings_above
 
 COMPUTED = ("count", "sum", "average", "largest", "smallest")
@@ -46,11 +36,11 @@ def answer_from(question: str, text: str, table: Table, document: str, before: s
 
 def query_for(question: str, text: str, table: Table, document: str, before: str = "") -> TableQuery | None:
     """Return a question as a query of a table or list, ``None`` if it leaves a word of the question unexplained."""
-    is_fragment = ASKS["follow-up"].match(question) or ASKS["referring"].search(question)
+    is_fragment = table_words.ASKS["follow-up"].match(question) or table_words.ASKS["referring"].search(question)
     earlier = query_for(before, text, table, document) if before and is_fragment else None
-    is_unlike_list = table.is_list and not ASKS["rows"].search(question)
+    is_unlike_list = table.is_list and not table_words.ASKS["rows"].search(question)
     is_long = len(question.split()) > MAX_QUESTION_WORDS
-    if (is_fragment and not earlier) or ASKS["reason"].match(question) or is_unlike_list or is_long:
+    if (is_fragment and not earlier) or table_words.ASKS["reason"].match(question) or is_unlike_list or is_long:
         return None
     try:
         return _Reader(question, text, table, document).query(earlier)
@@ -61,31 +51,36 @@ def query_for(question: str, text: str, table: Table, document: str, before: str
 def unexplained(query: TableQuery, question: str, text: str, table: Table, document: str) -> list[str]:
     """Return the words of a question that a query of a table doesn't explain."""
     reader = _Reader(question, text, table, document)
-    reader.explain(*(ASKS[name] for name in (*COMPUTED, "money")), *FIGURES.values())
-    used = {form for one in query.where for value in one.values for form in forms_of(value, reader.language)}
+    reader.explain(*(table_words.ASKS[name] for name in (*COMPUTED, "money")), *table_words.FIGURES.values())
+    used = {
+        form for one in query.where for value in one.values for form in table_words.forms_of(value, reader.language)
+    }
     reader.explained.update(n for n, form in enumerate(reader.forms) if form in used)
     return reader.unexplained(query)
 
 
 def is_computed(question: str) -> bool:
     """Return whether a question asks for a computed figure: how many, how much in all, the largest."""
-    return any(ASKS[name].search(question) for name in (*COMPUTED, "how much"))
+    return any(table_words.ASKS[name].search(question) for name in (*COMPUTED, "how much"))
 
 
 def asks_for_rows(question: str) -> bool:
     """Return whether a question asks for rows, or for a figure of them: all, some, or each."""
     some = (*COMPUTED, "per", "all")
-    return any(ASKS[name].search(question) for name in some) or ASKS_FOR_ROWS.match(question) is not None
+    return (
+        any(table_words.ASKS[name].search(question) for name in some)
+        or table_words.ASKS_FOR_ROWS.match(question) is not None
+    )
 
 
 def asks_for_everything(question: str) -> bool:
     """Return whether a question asks for all of a document, whatever that contains."""
-    return ASKS_FOR_ALL.search(question) is not None
+    return table_words.ASKS_FOR_ALL.search(question) is not None
 
 
 def needs_everything(question: str, texts: Sequence[str]) -> bool:
     """Return whether a question needs all of something, such as of a table or list in the first of ``texts``."""
-    needs_rows = is_computed(question) or ASKS_FOR_ROWS.match(question)
+    needs_rows = is_computed(question) or table_words.ASKS_FOR_ROWS.match(question)
     has_rows = needs_rows and any(LIST.search(text) or Tables(text).all for text in texts[:1])
     return asks_for_everything(question) or bool(has_rows)
 
@@ -96,8 +91,8 @@ class _Reader(Conditions):
     def __init__(self, question: str, text: str, table: Table, document: str) -> None:
         super().__init__(question, text, table)
         names = (document.rpartition(".")[0], *headings_above(text, table.start), table.title)
-        self.about = set(forms_of(" ".join(names).replace("_", " "), self.language, JOINING))
-        self.is_list, self.asks_for_all = table.is_list, ASKS["all"].search(question) is not None
+        self.about = set(table_words.forms_of(" ".join(names).replace("_", " "), self.language, table_words.JOINING))
+        self.is_list, self.asks_for_all = table.is_list, table_words.ASKS["all"].search(question) is not None
 
     def query(self, earlier: TableQuery | None) -> TableQuery:
         """Return the question as a query; as part of one, it keeps what the ``earlier`` one says besides."""
@@ -130,25 +125,25 @@ class _Reader(Conditions):
 
         Rows that are only listed have all columns, and what has a date in each row has happened to each.
         """
-        self.explain(ASKS["document"])
+        self.explain(table_words.ASKS["document"])
         for name in ("people", "employees", "meeting"):
-            if NAMES[name].search(" ".join([self.columns[0].name, *self.about])):
-                self.explain(ASKS[name])
+            if table_words.NAMES[name].search(" ".join([self.columns[0].name, *self.about])):
+                self.explain(table_words.ASKS[name])
         own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         used = [one for one in self.columns if one.name in own]
-        for measure in MEASURES:
+        for measure in table_words.MEASURES:
             is_told = measure == "money" and query.operation in ("list", "count")
             if any(is_told or self.columns[n] in used for n in self.measuring(measure)):
-                self.explain(ASKS[measure])
+                self.explain(table_words.ASKS[measure])
         past = [
             one
             for one in self.columns
-            if one.kind in ("text", "date") and all(one.cells) and not NAMES["ahead"].search(one.name)
+            if one.kind in ("text", "date") and all(one.cells) and not table_words.NAMES["ahead"].search(one.name)
         ]
         columns = self.columns if query.operation == "list" else [*used, *past]
         # What is done says nothing of the rows, and what was done may not have been in all.
         explained = self.about | self.fillers
-        verbs = WORDS["verbs"] if "did" not in self.tokens else ()
+        verbs = table_words.WORDS["verbs"] if "did" not in self.tokens else ()
         left = [n for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
         left = [n for n in left if not any(one.is_named(self.forms[n]) for one in columns)]
         return [self.tokens[n] for n in left if self.tokens[n] not in verbs]
@@ -175,7 +170,7 @@ class _Reader(Conditions):
 
     def _group(self) -> int | None:
         """Return the column by whose values rows are to be grouped: "per supplier"; "per room booking", the first."""
-        for _, where in self.find(ASKS["per"]):
+        for _, where in self.find(table_words.ASKS["per"]):
             named = self.named(range(where[-1] + 1, where[-1] + 3))
             groups = {max(at): n for n, at in named.items() if n == 0 or self.columns[n].repeats}
             if groups:
@@ -198,8 +193,8 @@ class _Reader(Conditions):
     def _behind(self, where: range) -> int | None:
         """Return the position of the first content word behind some others."""
         behind = range(where[-1] + 1, len(self.tokens))
-        after = next((n for n in behind if self.tokens[n] not in WORDS["before a noun"]), None)
-        return after if after is not None and self.tokens[after] not in JOINING else None
+        after = next((n for n in behind if self.tokens[n] not in table_words.WORDS["before a noun"]), None)
+        return after if after is not None and self.tokens[after] not in table_words.JOINING else None
 
     def _is_of_rows(self, noun: int) -> bool:
         return 0 in self.named([noun]) or self.forms[noun] in self.about
@@ -207,27 +202,27 @@ class _Reader(Conditions):
     def _asks_for_sum(self, noun: int | None) -> bool:
         """Return whether amounts are to be added up: "how many hours", "how much did we spend"."""
         if noun is None:
-            has_figures = ASKS["money"].search(self.text) or self._named_of(self.of_kind("number"))
-            return bool(ASKS["how much"].search(self.text) and has_figures)
+            has_figures = table_words.ASKS["money"].search(self.text) or self._named_of(self.of_kind("number"))
+            return bool(table_words.ASKS["how much"].search(self.text) and has_figures)
         quantities = self.measuring("quantity")
-        is_quantity = ASKS["quantity"].match(self.tokens[noun]) or (
+        is_quantity = table_words.ASKS["quantity"].match(self.tokens[noun]) or (
             self._named_of(quantities) and not self._is_of_rows(noun)
         )
         return bool(self._named_of(self.of_kind("number"), [noun]) or (quantities and is_quantity))
 
     def _compared(self, word: str, noun: int | None) -> Work:
         """Return how rows are compared, by which column, and the one by which they are grouped for that."""
-        operation: Operation = "largest" if ASKS["largest"].fullmatch(word) else "smallest"
+        operation: Operation = "largest" if table_words.ASKS["largest"].fullmatch(word) else "smallest"
         is_since = word in ("longest", "längsten") and self.take("since")
-        if is_since or ASKS["by date"].search(word):
+        if is_since or table_words.ASKS["by date"].search(word):
             dates = self.of_kind("date") or self.of_kind("time")
-            past = [n for n in dates if not NAMES["ahead"].search(self.columns[n].name)]
-            origin = [n for n in dates if NAMES["origin"].search(self.columns[n].name)]
-            if any(NAMES["age"].search(one.name) for one in self.columns):
+            past = [n for n in dates if not table_words.NAMES["ahead"].search(self.columns[n].name)]
+            origin = [n for n in dates if table_words.NAMES["origin"].search(self.columns[n].name)]
+            if any(table_words.NAMES["age"].search(one.name) for one in self.columns):
                 raise NotExplained
             column = self._only(self._named_most(dates), origin, past, dates)
             return "smallest" if is_since else operation, column, None
-        is_number_of = ASKS["number of"].fullmatch(word) is not None
+        is_number_of = table_words.ASKS["number of"].fullmatch(word) is not None
         group = next((n for n in self._asked() if is_number_of and self.columns[n].repeats), None)
         is_figure = noun is None or self._named_of(self.of_kind("number"), [noun])
         if is_number_of and noun is not None and not is_figure:
@@ -238,6 +233,6 @@ class _Reader(Conditions):
 
     def _asked(self) -> list[int]:
         """Return the column whose values a question asks for: which X, or which Y X where the document is about Y."""
-        start = next((where[-1] + 1 for _, where in self.find(ASKS["rows"])), len(self.forms))
+        start = next((where[-1] + 1 for _, where in self.find(table_words.ASKS["rows"])), len(self.forms))
         noun = next((n for n in range(start, len(self.forms)) if self.forms[n] not in self.about), start)
         return [number for n in (noun, start) for number in self.named([n])][:1]

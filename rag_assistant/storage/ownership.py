@@ -9,28 +9,22 @@ import sqlalchemy as sa
 
 from rag_assistant.records.errors import LibraryNotFound
 from rag_assistant.settings.package_files import OF_GUIDE
+from rag_assistant.storage import tables
 from rag_assistant.storage.database import Bound, changes_documents, person_of
-from rag_assistant.storage.tables import (
-    conversations,
-    documents,
-    libraries,
-    library_shares,
-    people,
-    project_shares,
-    projects,
-)
 
 # With up to this many chunks in the trash, a search fetches that many more hits and skips them; else it excludes them.
 MAX_CHUNKS_PASSED_OVER = 500
-_TRASHED = sa.select(sa.func.coalesce(sa.func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None))
-_FIRST_ADMIN = sa.select(sa.func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+_TRASHED = sa.select(sa.func.coalesce(sa.func.sum(tables.documents.c.chunks), 0)).where(
+    tables.documents.c.deleted_at.is_not(None)
+)
+_FIRST_ADMIN = sa.select(sa.func.min(tables.people.c.id)).where(tables.people.c.role == "admin").scalar_subquery()
 TRASHED_CHUNKS = _TRASHED.scalar_subquery()
 
 # Not a page of the guide.
-OF_A_PERSON = sa.func.coalesce(documents.c.origin, "").not_like(f"{OF_GUIDE}%")
+OF_A_PERSON = sa.func.coalesce(tables.documents.c.origin, "").not_like(f"{OF_GUIDE}%")
 # For statements that are built once: the person of a connection, and below the same conditions.
 PERSON = sa.bindparam("person", type_=sa.Integer)
-OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)
+OF_PERSON = PERSON.is_(None) | (tables.conversations.c.person_id == PERSON)
 
 
 def own_conversations(bound: Bound, *, of_few: bool = False) -> sa.ColumnElement[bool]:
@@ -42,7 +36,7 @@ def own_conversations(bound: Bound, *, of_few: bool = False) -> sa.ColumnElement
     return (
         sa.true()
         if person is None
-        else (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
+        else (tables.conversations.c.person_id + 0 if of_few else tables.conversations.c.person_id) == person
     )
 
 
@@ -61,16 +55,16 @@ def readable(bound: Bound, document_id: sa.ColumnElement[int]) -> sa.ColumnEleme
     """Return the condition that a document is readable by the person of a connection and not in the trash."""
     person = person_of(bound)
     if person is None:
-        return document_id.not_in(sa.select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
-    return document_id.in_(sa.select(documents.c.id).where(in_readable_library(bound)))
+        return document_id.not_in(sa.select(tables.documents.c.id).where(tables.documents.c.deleted_at.is_not(None)))
+    return document_id.in_(sa.select(tables.documents.c.id).where(in_readable_library(bound)))
 
 
 def in_readable_library(bound: Bound, *, in_trash: bool = False) -> sa.ColumnElement[bool]:
     """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
     person = person_of(bound)
-    deleted_at = documents.c.deleted_at
+    deleted_at = tables.documents.c.deleted_at
     where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
-    return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
+    return where if person is None else where & tables.documents.c.library_id.in_(libraries_of(person))
 
 
 def writable(bound: Bound) -> sa.ColumnElement[bool]:
@@ -78,7 +72,7 @@ def writable(bound: Bound) -> sa.ColumnElement[bool]:
     person = person_of(bound)
     if not changes_documents(bound):
         return sa.false()
-    return sa.true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
+    return sa.true() if person is None else tables.documents.c.library_id.in_(libraries_of(person, "write"))
 
 
 def reads_everything(connection: sa.Connection) -> bool:
@@ -88,20 +82,20 @@ def reads_everything(connection: sa.Connection) -> bool:
     person = person_of(connection)
     if person is None:
         return True
-    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
-    return connection.execute(sa.select(documents.c.id).where(hidden).limit(1)).first() is None
+    hidden = tables.documents.c.library_id.is_(None) | tables.documents.c.library_id.not_in(libraries_of(person))
+    return connection.execute(sa.select(tables.documents.c.id).where(hidden).limit(1)).first() is None
 
 
 def library_for_new(connection: sa.Connection, requested: int | None) -> int:
     """Return a new document's library: the requested one or the person's first. Raises LibraryNotFound."""
     person = person_of(connection)
-    chosen = sa.select(libraries.c.id).order_by(libraries.c.id).limit(1)
+    chosen = sa.select(tables.libraries.c.id).order_by(tables.libraries.c.id).limit(1)
     if requested is not None:
-        chosen = chosen.where(libraries.c.id == requested)
+        chosen = chosen.where(tables.libraries.c.id == requested)
         if person is not None:
-            chosen = chosen.where(libraries.c.id.in_(libraries_of(person, "write")))
+            chosen = chosen.where(tables.libraries.c.id.in_(libraries_of(person, "write")))
     elif person is not None:
-        chosen = chosen.where(libraries.c.person_id == person)
+        chosen = chosen.where(tables.libraries.c.person_id == person)
     # Nobody deletes it until the document is in it.
     library_id: int | None = connection.execute(chosen.with_for_update(read=True, key_share=True)).scalar()
     if library_id is None:
@@ -111,18 +105,18 @@ def library_for_new(connection: sa.Connection, requested: int | None) -> int:
 
 def libraries_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
     """Return the query for the libraries that a person may read, or with ``access`` write."""
-    return _shared_with(libraries, library_shares, library_shares.c.library_id, person, access)
+    return _shared_with(tables.libraries, tables.library_shares, tables.library_shares.c.library_id, person, access)
 
 
 def projects_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
     """Return the query for the projects that a person may use, or with ``access`` write."""
-    return _shared_with(projects, project_shares, project_shares.c.project_id, person, access)
+    return _shared_with(tables.projects, tables.project_shares, tables.project_shares.c.project_id, person, access)
 
 
 def readable_project(bound: Bound, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that a project exists and the person of a connection may use it."""
     person = person_of(bound)
-    return project_id.in_(sa.select(projects.c.id) if person is None else projects_of(person))
+    return project_id.in_(sa.select(tables.projects.c.id) if person is None else projects_of(person))
 
 
 def _shared_with(
@@ -135,6 +129,6 @@ def _shared_with(
     return sa.select(table.c.id).where(sa.or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
 
 
-IN_READABLE_LIBRARY = documents.c.deleted_at.is_(None) & (
-    PERSON.is_(None) | documents.c.library_id.in_(libraries_of(PERSON))
+IN_READABLE_LIBRARY = tables.documents.c.deleted_at.is_(None) & (
+    PERSON.is_(None) | tables.documents.c.library_id.in_(libraries_of(PERSON))
 )

@@ -5,20 +5,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from rag_assistant.extraction.formats import DATA
+from rag_assistant.extraction.formats import DATA, markup
 from rag_assistant.extraction.formats.attachments import Read
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import DOCX, media_type_of
-from rag_assistant.extraction.formats.markup import (
-    INNER_RULE,
-    Span,
-    heading,
-    joined,
-    raised,
-    spread,
-    table,
-    with_powers,
-)
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
 from rag_assistant.extraction.formats.word_lists import DEEPEST_LIST, Lists, labelled, lists_of
 from rag_assistant.records.documents import ExtractedText
@@ -65,8 +55,8 @@ def read_docx(package: Package, read: Read) -> ExtractedText:
         blocks.append(" ".join(part.text for part in root.findall(".//{*}t") if part.text))
     # Each section has its own headers and footers, most of them identical.
     for part in ("header", "footer"):
-        blocks += dict.fromkeys(joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
-    return ExtractedText(joined(blocks), DOCX, markdown=True)
+        blocks += dict.fromkeys(markup.joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
+    return ExtractedText(markup.joined(blocks), DOCX, markdown=True)
 
 
 def _styles(root: Element | None) -> Styles:
@@ -126,11 +116,11 @@ def _blocks(parent: Element, styles: Styles) -> list[str]:
 def _paragraph(element: Element, styles: Styles) -> list[str]:
     """Return a paragraph, followed by its text boxes."""
     boxes: list[Element] = []
-    text = with_powers(_text(element, boxes).strip())
+    text = markup.with_powers(_text(element, boxes).strip())
     level, depth, number_id = _place(element, styles)
     label = styles.lists.next_label(number_id, depth) if depth is not None else ""
     if level:
-        block = heading(level, f"{label} {text}" if text else "")
+        block = markup.heading(level, f"{label} {text}" if text else "")
     elif depth is not None:
         block = labelled(depth, label, text)
     else:
@@ -169,7 +159,7 @@ def _text(element: Element, boxes: list[Element]) -> str:
     if kind in SKIPPED:
         return ""
     if kind == "r" and any(attribute(one, "val") == "superscript" for one in element.findall("{*}rPr/{*}vertAlign")):
-        return raised("".join(_text(child, boxes) for child in element))
+        return markup.raised("".join(_text(child, boxes) for child in element))
     if kind == "sym":
         signs = SYMBOLS.get(attribute(element, "font") or "", SYMBOLS["Wingdings"])
         return signs.get((attribute(element, "char") or "")[-2:].lower(), "[symbol]")
@@ -188,7 +178,7 @@ def _text(element: Element, boxes: list[Element]) -> str:
 
 def _table(element: Element, styles: Styles) -> str:
     """Return a table in which a merged cell's text is repeated in each row it covers."""
-    rows, spans, open_spans = list[list[str]](), list[Span](), dict[int, Span]()
+    rows, spans, open_spans = list[list[str]](), list[markup.Span](), dict[int, markup.Span]()
     for line, row in enumerate(_inside(element, "tr")):
         cells: list[str] = []
         for cell in _inside(row, "tc"):
@@ -197,18 +187,20 @@ def _table(element: Element, styles: Styles) -> str:
             left, right = len(cells), len(cells) + max(1, min(number(wide, 1), 100)) - 1
             above = open_spans.pop(left, None)
             if "vMerge" in properties and attribute(properties["vMerge"], "val") != "restart" and above is not None:
-                open_spans[left] = Span(above.top, left, line, right)
+                open_spans[left] = markup.Span(above.top, left, line, right)
             elif "vMerge" in properties:
-                open_spans[left] = Span(line, left, line, right)
+                open_spans[left] = markup.Span(line, left, line, right)
             elif right > left:
-                spans.append(Span(line, left, line, right))
+                spans.append(markup.Span(line, left, line, right))
             spans += [above] if above is not None and open_spans.get(left, above).top != above.top else []
             # Cells in a row of a nested table are kept apart.
-            lines = [INNER_RULE.sub("", block).strip().removeprefix("- ") for block in _blocks(cell, styles)]
+            lines = [markup.INNER_RULE.sub("", block).strip().removeprefix("- ") for block in _blocks(cell, styles)]
             cells += [" ".join(lines), *[""] * (right - left)]
         rows.append(cells)
     width = max(map(len, rows), default=0)
-    return table(spread([row + [""] * (width - len(row)) for row in rows], [*spans, *open_spans.values()]))
+    return markup.table(
+        markup.spread([row + [""] * (width - len(row)) for row in rows], [*spans, *open_spans.values()])
+    )
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:

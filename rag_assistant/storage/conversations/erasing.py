@@ -9,15 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, or_, select, update
 
-from rag_assistant.history.erasing import (
-    Place,
-    Receipt,
-    may_lean_on,
-    receipt_without,
-    receipt_without_elsewhere,
-    search_without,
-    sources_without,
-)
+from rag_assistant.history import erasing
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, NotInTrash
 from rag_assistant.storage.conversations.conversations import (
@@ -184,7 +176,7 @@ def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
 
 
 # Returns what changes in an answer's figures, and its receipt.
-Change = Callable[[Mapping[Any, Any], Receipt | None], tuple[dict[str, Any], Receipt | None]]
+Change = Callable[[Mapping[Any, Any], erasing.Receipt | None], tuple[dict[str, Any], erasing.Receipt | None]]
 
 
 def _change_answers(connection: Connection, turn_id: int, change: Change) -> None:
@@ -222,13 +214,13 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
 
 
 def _without_turn(
-    number: int, figures: Mapping[Any, Any], body: Receipt | None
-) -> tuple[dict[str, Any], Receipt | None]:
+    number: int, figures: Mapping[Any, Any], body: erasing.Receipt | None
+) -> tuple[dict[str, Any], erasing.Receipt | None]:
     """Return a later answer's search figures and receipt without turn ``number``."""
     limit = (figures["history"] or {}).get("max_history_turns")
-    leans = may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
-    search = search_without(figures["search"]) if leans else figures["search"]
-    return {"search": search}, body and receipt_without(body, number, limit)
+    leans = erasing.may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
+    search = erasing.search_without(figures["search"]) if leans else figures["search"]
+    return {"search": search}, body and erasing.receipt_without(body, number, limit)
 
 
 def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
@@ -242,7 +234,7 @@ def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
         .join(turns, turns.c.id == sent_elsewhere.c.turn_id)
         .where(sent_elsewhere.c.turn_id.in_(turn_ids))
     )
-    places: dict[int, set[Place]] = {}
+    places: dict[int, set[erasing.Place]] = {}
     for receipt_turn_id, conversation_id, number in connection.execute(query):
         places.setdefault(receipt_turn_id, set()).add((conversation_id, number))
     for turn_id, erased in places.items():
@@ -250,10 +242,10 @@ def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
 
 
 def _without_places(
-    erased: Collection[Place], figures: Mapping[Any, Any], body: Receipt | None
-) -> tuple[dict[str, Any], Receipt | None]:
+    erased: Collection[erasing.Place], figures: Mapping[Any, Any], body: erasing.Receipt | None
+) -> tuple[dict[str, Any], erasing.Receipt | None]:
     """Return an answer's sources and receipt without turns of other conversations. Raises ConversationBusy."""
     if figures["status"] == "running":
         raise ConversationBusy(figures["conversation_id"])
-    sources = sources_without(figures["sources"], erased)
-    return {"sources": sources}, body and receipt_without_elsewhere(body, erased)
+    sources = erasing.sources_without(figures["sources"], erased)
+    return {"sources": sources}, body and erasing.receipt_without_elsewhere(body, erased)

@@ -24,6 +24,7 @@ from rag_assistant.records import (
     errors,
     turn_of,
 )
+from rag_assistant.storage.conversations import turn_endings, turn_rows
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
     HAS_NOTES,
@@ -35,24 +36,6 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
-from rag_assistant.storage.conversations.turn_endings import (
-    INSERT_MESSAGE,
-    end_turn,
-    insert_messages,
-    lock_conversation,
-    message_row,
-    words_found_by,
-)
-from rag_assistant.storage.conversations.turn_rows import (
-    IMAGES,
-    as_turns,
-    committed_text,
-    hash_of,
-    keep_pictures,
-    load_turn,
-    picture_key,
-    request_of,
-)
 from rag_assistant.storage.conversations.versions import (
     keep_version,
     load_turn_locked,
@@ -154,7 +137,7 @@ class TurnStore(Store):
         conversation = conversation_of(connection, row)
         if question.project_id not in (None, conversation.project_id):
             raise errors.NotInProject(conversation.id, question.project_id)
-        images, turn = tuple(map(picture_key, question.images)), turn_of(question, conversation, 0, moment)
+        images, turn = tuple(map(turn_rows.picture_key, question.images)), turn_of(question, conversation, 0, moment)
         key = question.idempotency_key
         accepted: dict[str, Any] = {
             "conversation_id": conversation_id,
@@ -162,17 +145,19 @@ class TurnStore(Store):
             "status": turn.status,
             "visible": False,
             "owner": self.owner,
-            "request": request_of(replace(question, scope=turn.scope)),
+            "request": turn_rows.request_of(replace(question, scope=turn.scope)),
             "idempotency_key": None if key is None else key_of(connection, key),
-            "request_hash": hash_of(question) if key else None,
+            "request_hash": turn_rows.hash_of(question) if key else None,
             "message_count": 1,
             "notes": [],
             "created_at": moment,
         }
         turn_id = connection.execute(_ACCEPT, accepted).scalar_one()
-        keep_pictures(connection, turn_id, question.images)
-        extra = {IMAGES: images} if images else None
-        connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text, extra))
+        turn_rows.keep_pictures(connection, turn_id, question.images)
+        extra = {turn_rows.IMAGES: images} if images else None
+        connection.execute(
+            turn_endings.INSERT_MESSAGE, turn_endings.message_row(turn_id, 0, "user", question.text, extra)
+        )
         return replace(turn, id=turn_id, images=images), conversation
 
     def retry(self, turn_id: int) -> tuple[Turn, Conversation]:
@@ -225,12 +210,12 @@ class TurnStore(Store):
         with self._database.write() as connection:
             if connection.execute(_LOCK_OURS, {"turn": turn_id, "present_owner": self.owner}).first() is None:
                 raise errors.AnswerTakenOver
-            insert_messages(connection, turn_id, iteration)
+            turn_endings.insert_messages(connection, turn_id, iteration)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
         """Return a turn's receipt, ``None`` if it has none yet. Raises TurnNotFound, ConversationNotFound."""
         with self._database.read() as connection:
-            load_conversation(connection, load_turn(connection, turn_id).conversation_id)
+            load_conversation(connection, turn_rows.load_turn(connection, turn_id).conversation_id)
             return load_receipt(connection, turn_id)
 
     def finish(
@@ -249,9 +234,9 @@ class TurnStore(Store):
         """
         kind, message = error or (None, None)
         ended = replace(turn, status=status, answer=answer, usage=usage, error_type=kind, error_message=message)
-        words = words_found_by(turn.question, answer, self._words_of)
+        words = turn_endings.words_found_by(turn.question, answer, self._words_of)
         with self._database.write() as connection:
-            return end_turn(connection, ended, self.owner, words)
+            return turn_endings.end_turn(connection, ended, self.owner, words)
 
     def request_stop(self, turn_id: int) -> bool:
         """Request that the process answering a turn stops; return False if the turn isn't running."""
@@ -276,7 +261,7 @@ class TurnStore(Store):
     def get(self, turn_id: int) -> Turn:
         """Return a turn, with its text so far. Raises TurnNotFound, or ConversationNotFound if that was deleted."""
         with self._database.read() as connection:
-            turn = load_turn(connection, turn_id)
+            turn = turn_rows.load_turn(connection, turn_id)
             load_conversation(connection, turn.conversation_id)
             return turn
 
@@ -287,7 +272,7 @@ class TurnStore(Store):
             query = query.where(turns.c.number < before)
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            return as_turns(connection, reversed(connection.execute(query.limit(limit)).mappings().all()))
+            return turn_rows.as_turns(connection, reversed(connection.execute(query.limit(limit)).mappings().all()))
 
     def every(self, conversation_id: int) -> Iterator[Turn]:
         """Yield all turns of a conversation in batches, oldest first. Raises ConversationNotFound."""
@@ -297,7 +282,7 @@ class TurnStore(Store):
         while True:
             with self._database.read() as connection:
                 load_conversation(connection, conversation_id)
-                page = as_turns(connection, connection.execute(query, {"after": after}).mappings())
+                page = turn_rows.as_turns(connection, connection.execute(query, {"after": after}).mappings())
             yield from page
             if len(page) < TURNS_AT_ONCE:
                 return
@@ -306,33 +291,33 @@ class TurnStore(Store):
     def interrupt(self, turn_id: int, unchecked: Unchecked, error: tuple[str, str] | None = None) -> Turn:
         """End a running turn of this process or of none with its committed text; without ``error``, as by a crash."""
         with self._database.write() as connection:
-            lock_conversation(connection, load_turn(connection, turn_id).conversation_id)
+            turn_endings.lock_conversation(connection, turn_rows.load_turn(connection, turn_id).conversation_id)
             # Whoever commits text waits for this lock, then finds the turn ended.
             free = (turns.c.owner == self.owner) | is_nobodys(turns.c.owner)
             unended = select(turns.c.owner).where(turns.c.id == turn_id, turns.c.status == "running", free)
             owner = connection.execute(unended.with_for_update()).scalar()
             if owner is None:
-                return load_turn(connection, turn_id)
-            text = committed_text(connection, turn_id)
+                return turn_rows.load_turn(connection, turn_id)
+            text = turn_rows.committed_text(connection, turn_id)
             status: TurnStatus = "interrupted" if text.strip() else "failed"
-            turn = load_turn(connection, turn_id)
+            turn = turn_rows.load_turn(connection, turn_id)
             kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
             ended = replace(turn, status=status, answer=text, error_type=kind, error_message=message, unseen=True)
-            words = words_found_by(turn.question, text, self._words_of)
-            return end_turn(connection, unchecked(ended, text), owner, words)
+            words = turn_endings.words_found_by(turn.question, text, self._words_of)
+            return turn_endings.end_turn(connection, unchecked(ended, text), owner, words)
 
     def keep_checks(self, turn: Turn, sources: tuple[Source, ...], notes: tuple[str, ...]) -> None:
         """Store the checked sources of a turn, and its notes, unless the turn has changed."""
         with self._database.write() as connection:
-            lock_conversation(connection, turn.conversation_id)
-            if load_turn(connection, turn.id) == turn:
+            turn_endings.lock_conversation(connection, turn.conversation_id)
+            if turn_rows.load_turn(connection, turn.id) == turn:
                 connection.execute(update(turns).where(turns.c.id == turn.id).values(sources=sources, notes=notes))
 
 
 def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:
     """Return a restarted turn and its conversation."""
     conversation = load_conversation(connection, turn.conversation_id)
-    return load_turn(connection, turn.id), conversation_of(connection, conversation)
+    return turn_rows.load_turn(connection, turn.id), conversation_of(connection, conversation)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:
@@ -343,6 +328,6 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     row = connection.execute(select(turns.c.id, turns.c.request_hash).where(own)).first()
     if row is None:
         return None
-    if row.request_hash != hash_of(question):
+    if row.request_hash != turn_rows.hash_of(question):
         raise errors.IdempotencyKeyReused(question.idempotency_key)
-    return load_turn(connection, row.id)
+    return turn_rows.load_turn(connection, row.id)

@@ -9,19 +9,11 @@ from sqlalchemy import Connection, Select, bindparam, delete, func, insert, sele
 
 from rag_assistant.records import Chunk, KnownEmbedder, Passage, Scope
 from rag_assistant.records.documents import ExtractedText, dated
+from rag_assistant.storage import ownership
 from rag_assistant.storage.database import Store, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped, serving_model
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
-from rag_assistant.storage.ownership import (
-    IN_READABLE_LIBRARY,
-    MAX_CHUNKS_PASSED_OVER,
-    OF_A_PERSON,
-    TRASHED_CHUNKS,
-    in_readable_library,
-    readable,
-    reads_everything,
-)
 from rag_assistant.storage.tables import chunks, document_texts, documents, word_changes
 
 # One index lookup per language, however many chunks there are.
@@ -123,15 +115,19 @@ _PASSAGES = (
         chunks.c.id.label("chunk_id"),
         *(chunks.c[name] for name in ("document_id", "start", "end", "text", "page", "section", "gap")),
         *(documents.c.name.label("document"), documents.c.date, documents.c.date_from),
-        (~OF_A_PERSON).label("of_guide"),
+        (~ownership.OF_A_PERSON).label("of_guide"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)), IN_READABLE_LIBRARY)
+    .where(
+        documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)), ownership.IN_READABLE_LIBRARY
+    )
 )
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _HIDDEN = union_all(
     select(documents.c.id).where(documents.c.replaces.is_not(None)),
-    select(documents.c.id).where(documents.c.deleted_at.is_not(None), TRASHED_CHUNKS <= MAX_CHUNKS_PASSED_OVER),
+    select(documents.c.id).where(
+        documents.c.deleted_at.is_not(None), ownership.TRASHED_CHUNKS <= ownership.MAX_CHUNKS_PASSED_OVER
+    ),
 )
 _PENDING = select(chunks.c.id).where(chunks.c.document_id.in_(_HIDDEN))
 
@@ -189,26 +185,26 @@ class ChunkStore(Store):
             .where(tuple_(chunks.c.document_id, chunks.c.start).in_(places), documents.c.replaces.is_(None))
         )
         own = self._database
-        is_searched = in_scope(own, documents.c.id, scope) if scope else in_readable_library(own)
+        is_searched = in_scope(own, documents.c.id, scope) if scope else ownership.in_readable_library(own)
         return {(row["document_id"], row["start"]): row["text"] for row in self._rows(query.where(is_searched))}
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by id."""
         number = document_texts.c.document_id
-        own = number.in_(document_ids), readable(self._database, number)
+        own = number.in_(document_ids), ownership.readable(self._database, number)
         return self._pairs(select(number, func.substr(document_texts.c.text, 1, chars)).where(*own))
 
     def sections_of(self, document_ids: Collection[int]) -> dict[int, tuple[int, int, int]]:
         """Return all chunks of some documents in order, by id: document, start and end."""
         query = select(chunks.c.id, chunks.c.document_id, chunks.c.start, chunks.c.end)
-        own = chunks.c.document_id.in_(document_ids), readable(self._database, chunks.c.document_id)
+        own = chunks.c.document_id.in_(document_ids), ownership.readable(self._database, chunks.c.document_id)
         rows = self._rows(query.where(*own).order_by(chunks.c.document_id, chunks.c.start))
         return {row["id"]: (row["document_id"], row["start"], row["end"]) for row in rows}
 
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings at a position in a document's text, ``None`` if there is none."""
         before = chunks.c.document_id == document_id, chunks.c.start <= position
-        nearest = select(chunks.c.section).where(*before, readable(self._database, chunks.c.document_id))
+        nearest = select(chunks.c.section).where(*before, ownership.readable(self._database, chunks.c.document_id))
         return next(iter(self._values(nearest.order_by(chunks.c.start.desc()).limit(1))), None)
 
     def within(self, scope: Scope) -> ChunksInScope | None:
@@ -227,7 +223,7 @@ class ChunkStore(Store):
             return within, pending, words, serving_model(connection)
 
     def _within(self, connection: Connection, scope: Scope) -> ChunksInScope | None:
-        return None if not scope and reads_everything(connection) else ChunksInScope(self._database, scope)
+        return None if not scope and ownership.reads_everything(connection) else ChunksInScope(self._database, scope)
 
 
 def drop_chunks(connection: Connection, document_id: int) -> None:

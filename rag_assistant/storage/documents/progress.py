@@ -95,8 +95,7 @@ class DocumentProgress(DocumentLists):
             # Documents waiting for a retry don't hold up others.
             held = documents.c.worker == self.worker, documents.c.state.in_(states), documents.c.attempts == 0
             room = max_taken - connection.execute(select(func.count()).select_from(documents).where(*held)).scalar_one()
-            # People in turn, among whom those count whose documents are worked on; by chance, so that nobody is always
-            # last.
+            # People in turn, those whose documents are worked on last; else by chance, so that nobody always is.
             nth = func.row_number().over(partition_by=OWNER, order_by=[left, documents.c.id])
             turns = select(documents.c.id, nth.label("nth")).where(documents.c.state.in_(states)).subquery()
             some = select(documents.c.id).where(left, documents.c.id == turns.c.id).order_by(turns.c.nth, func.random())

@@ -12,16 +12,7 @@ from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_mar
 from rag_assistant.conversations.exchange.signed_receipts import signed_receipts
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.history import HistoryStrategy
-from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
-from rag_assistant.records.views import (
-    ConversationAnswer,
-    CorrectionAnswer,
-    TurnAnswer,
-    conversation_view,
-    data_of,
-    turn_view,
-    view_of,
-)
+from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, views
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
 from rag_assistant.web.request_bodies import (
@@ -73,7 +64,7 @@ def conversations() -> Response:
     return page_response("conversations", [conversation_data(one) for one in page], following)
 
 
-@blueprint.post("", policy=ASK, answer=ConversationAnswer, status=201, body=NewConversationBody, optional=True)
+@blueprint.post("", policy=ASK, answer=views.ConversationAnswer, status=201, body=NewConversationBody, optional=True)
 def new_conversation() -> Response:
     """Create an empty conversation."""
     body = read_optional_body(NewConversationBody)
@@ -115,7 +106,7 @@ def delete_conversation(conversation_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer)
+@blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=views.ConversationAnswer)
 def restore_conversation(conversation_id: int) -> Response:
     """Restore a deleted conversation."""
     return jsonify(conversation_data(restored(conversation_id)))
@@ -132,7 +123,7 @@ def purge_conversation(conversation_id: int) -> Response:
     "/<int:conversation_id>/turns",
     policy=READ,
     params=(*PAGE_PARAMS,),
-    answer={"turns": list[TurnAnswer], "total": int, **PAGE},
+    answer={"turns": list[views.TurnAnswer], "total": int, **PAGE},
 )
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
@@ -140,7 +131,7 @@ def turns(conversation_id: int) -> Response:
     following = page[0].number if page and page[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
     corrections = services().corrections.of(page)
-    listed = [data_of(turn_view(turn, corrections)) for turn in page]
+    listed = [views.data_of(views.turn_view(turn, corrections)) for turn in page]
     return page_response("turns", listed, following, total=total)
 
 
@@ -265,9 +256,9 @@ def restored(conversation_id: int) -> Conversation:
 
 def conversation_data(conversation: Conversation) -> dict[str, Any]:
     """Return a conversation as JSON, with the time when it moves to the trash if nobody uses it."""
-    view = conversation_view(conversation)
+    view = views.conversation_view(conversation)
     date = trash_date(conversation, services().settings.current)
-    return data_of(view if conversation.deleted_at else replace(view, moves_to_trash_at=date))
+    return views.data_of(view if conversation.deleted_at else replace(view, moves_to_trash_at=date))
 
 
 def shown(conversation_id: int, **more: Any) -> Response:
@@ -278,7 +269,7 @@ def shown(conversation_id: int, **more: Any) -> Response:
             {
                 "turns": line.turns,
                 "text": line.text,
-                "corrections": [data_of(view_of(CorrectionAnswer, one)) for one in corrections],
+                "corrections": [views.data_of(views.view_of(views.CorrectionAnswer, one)) for one in corrections],
             }
             for line, corrections in services().corrections.of_summary(view.conversation)
         ]

@@ -24,22 +24,10 @@ from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history.words import shifts
-from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
+from rag_assistant.records import MAX_INT32, Event, Exchange, Turn, views
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.records.validation import spells_number
-from rag_assistant.records.views import (
-    PassageAnswer,
-    RatedAnswer,
-    ReceiptAnswer,
-    TurnAnswer,
-    VersionAnswer,
-    data_of,
-    rated_view,
-    receipt_data,
-    turn_data,
-    turn_view,
-    view_of,
-)
+from rag_assistant.web import request_parsing
 from rag_assistant.web.api.events import HEADERS, Readers, collect, drawn_frames, frame
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.errors import answer_with_error
@@ -49,27 +37,17 @@ from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.pages.turn_context import Around, is_library_empty
 from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RatingBody, RetryBody, TemporaryBody
-from rag_assistant.web.request_parsing import (
-    flag_asked,
-    idempotency_key,
-    page_limit,
-    read_body,
-    read_optional_body,
-    scope_asked,
-    take_pictures,
-    whole_number,
-)
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import EVENTS
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 
 
-@blueprint.post("/query", policy=ASK, answer=TurnAnswer, body=QueryBody, headers=("Idempotency-Key",))
+@blueprint.post("/query", policy=ASK, answer=views.TurnAnswer, body=QueryBody, headers=("Idempotency-Key",))
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
-    take_pictures()
-    question = read_body(QueryBody).as_question(idempotency_key())
+    request_parsing.take_pictures()
+    question = request_parsing.read_body(QueryBody).as_question(request_parsing.idempotency_key())
     with readers().place():
         turn = services().assistant.ask(question)
         data = collect(while_let_in(services().assistant.follow(turn.id)))
@@ -82,9 +60,9 @@ def query() -> Response:
 )
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
-    drawn = flag_asked("html") is True
-    take_pictures()
-    question = read_body(QueryBody).as_question(idempotency_key(), interactive=drawn)
+    drawn = request_parsing.flag_asked("html") is True
+    request_parsing.take_pictures()
+    question = request_parsing.read_body(QueryBody).as_question(request_parsing.idempotency_key(), interactive=drawn)
     with readers().place() as leaving:
         return stream(services().assistant.ask(question), 0, drawn, leaving)
 
@@ -92,7 +70,7 @@ def query_stream() -> Response:
 @blueprint.post("/query/temporary", policy=ASK, params=("html",), body=TemporaryBody, events=EVENTS)
 def temporary_query() -> Response:
     """Answer a question of a conversation that is sent along, as a stream of events. Nothing is stored."""
-    drawn, body = flag_asked("html") is True, read_body(TemporaryBody)
+    drawn, body = request_parsing.flag_asked("html") is True, request_parsing.read_body(TemporaryBody)
     question = body.question_about(body.question, on_overflow=body.on_overflow)
     with readers().place() as leaving:
         live = services().assistant.ask_stateless(question, SentHistory(body.as_messages()))
@@ -127,18 +105,18 @@ def image(turn_id: int, number: int) -> Response:
     return response
 
 
-@blueprint.get("/turns/<int:turn_id>", policy=READ, answer=TurnAnswer)
+@blueprint.get("/turns/<int:turn_id>", policy=READ, answer=views.TurnAnswer)
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
     turn = services().turns.get(turn_id)
-    return jsonify(data_of(turn_view(turn, services().corrections.of([turn]))))
+    return jsonify(views.data_of(views.turn_view(turn, services().corrections.of([turn]))))
 
 
 @blueprint.get("/turns/<int:turn_id>/stream", policy=READ, params=("html",), headers=("Last-Event-ID",), events=EVENTS)
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from the client's last event."""
     turn = services().turns.get(turn_id)
-    last_event_id, drawn = request.headers.get("Last-Event-ID", ""), flag_asked("html") is True
+    last_event_id, drawn = request.headers.get("Last-Event-ID", ""), request_parsing.flag_asked("html") is True
     after = int(last_event_id) if spells_number(last_event_id) else 0
     if turn.status != "running" and after == end_position(turn):
         return Response(status=204)  # For EventSource: a client that has seen the end must not reconnect.
@@ -146,64 +124,70 @@ def turn_stream(turn_id: int) -> Response:
         return stream(turn, after, drawn, leaving)
 
 
-@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer)
+@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=views.TurnAnswer)
 def stop(turn_id: int) -> Response:
     """Stop a running answer; the text so far is kept."""
-    return jsonify(turn_data(services().assistant.stop(turn_id)))
-
-
-@blueprint.post("/turns/<int:turn_id>/retry", policy=ASK, answer=TurnAnswer, status=202, body=RetryBody, optional=True)
-def retry(turn_id: int) -> Response:
-    """Answer a failed question again; follow its stream."""
-    body = read_optional_body(RetryBody)
-    return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
+    return jsonify(views.turn_data(services().assistant.stop(turn_id)))
 
 
 @blueprint.post(
-    "/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202, body=RetryBody, optional=True
+    "/turns/<int:turn_id>/retry", policy=ASK, answer=views.TurnAnswer, status=202, body=RetryBody, optional=True
+)
+def retry(turn_id: int) -> Response:
+    """Answer a failed question again; follow its stream."""
+    body = request_parsing.read_optional_body(RetryBody)
+    return make_response(jsonify(views.turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
+
+
+@blueprint.post(
+    "/turns/<int:turn_id>/regenerate", policy=ASK, answer=views.TurnAnswer, status=202, body=RetryBody, optional=True
 )
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer of a conversation; the current one is kept as a version."""
-    body = read_optional_body(RetryBody)
-    return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id, body.quotes))), 202)
+    body = request_parsing.read_optional_body(RetryBody)
+    return make_response(jsonify(views.turn_data(services().assistant.regenerate(turn_id, body.quotes))), 202)
 
 
-@blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer={"versions": list[VersionAnswer]})
+@blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer={"versions": list[views.VersionAnswer]})
 def versions(turn_id: int) -> Response:
     """Return the answers to a turn's question, oldest first."""
-    return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
+    return jsonify(
+        versions=[
+            views.data_of(views.view_of(views.VersionAnswer, version)) for version in services().versions.all(turn_id)
+        ]
+    )
 
 
-@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=TurnAnswer)
+@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=views.TurnAnswer)
 def choose_version(turn_id: int, version: int) -> Response:
     """Make another of its answers the turn's current one."""
     services().turns.get(turn_id)
-    return jsonify(turn_data(services().versions.choose(turn_id, version)))
+    return jsonify(views.turn_data(services().versions.choose(turn_id, version)))
 
 
-@blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody)
+@blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=views.TurnAnswer, body=ChangeTurnBody)
 def change_turn(turn_id: int) -> Response:
     """Pin a turn, so that the model always sees it, or exclude it; or undo that."""
-    body = read_body(ChangeTurnBody)
+    body = request_parsing.read_body(ChangeTurnBody)
     services().turns.get(turn_id)
-    return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
+    return jsonify(views.turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
 
-@blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=TurnAnswer)
+@blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=views.TurnAnswer)
 def erase_turn(turn_id: int) -> Response:
     """Erase a turn permanently, with everything derived from it."""
-    if not flag_asked("permanently"):
+    if not request_parsing.flag_asked("permanently"):
         raise InvalidRequest(
             "A turn that is deleted is erased permanently, with its copies in branches and the summaries made of it. "
             "If you want that, add permanently=1. To hide it from the model only, set excluded."
         )
-    return jsonify(turn_data(services().eraser.erase(turn_id)))
+    return jsonify(views.turn_data(services().eraser.erase(turn_id)))
 
 
-@blueprint.get("/turns/<int:turn_id>/receipt", policy=READ, answer=ReceiptAnswer)
+@blueprint.get("/turns/<int:turn_id>/receipt", policy=READ, answer=views.ReceiptAnswer)
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
-    return jsonify(receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
+    return jsonify(views.receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
 
 
 @blueprint.post("/turns/<int:turn_id>/replay", policy=ASK, answer=Replay)
@@ -222,16 +206,16 @@ def receipts_key() -> Response:
     "/search",
     policy=READ,
     params=("q", "limit", "document_id", "tag", "after", "before", "conversation_id"),
-    answer={"query": str, "follow_up_context": str | None, "passages": list[PassageAnswer]},
+    answer={"query": str, "follow_up_context": str | None, "passages": list[views.PassageAnswer]},
 )
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
     text = request.args.get("q", "")
     if not text.strip():
         raise InvalidRequest("q is empty; give the words to search for, such as /api/search?q=history+window.")
-    limit, scope = page_limit(default=10, highest=100), scope_asked()
+    limit, scope = request_parsing.page_limit(default=10, highest=100), request_parsing.scope_asked()
     services().documents.check_scope(scope)
-    conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
+    conversation_id = request_parsing.whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges: Sequence[Exchange] = []
     if conversation_id is not None:
         conversation, settings = services().conversations.get(conversation_id), services().settings.current
@@ -240,7 +224,7 @@ def search() -> Response:
         exchanges = exchanges_seen(window, settings)
     search_query = services().retriever.follow_up(text, exchanges, scope)
     hits = services().retriever.search(search_query, limit, scope)
-    passages = [data_of(view_of(PassageAnswer, passage)) for passage in hits]
+    passages = [views.data_of(views.view_of(views.PassageAnswer, passage)) for passage in hits]
     context = search_query.context or None
     return jsonify(query=text, follow_up_context=context, passages=passages)
 
@@ -287,23 +271,23 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
         yield event
 
 
-@blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer={"ratings": list[RatedAnswer], **PAGE})
+@blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer={"ratings": list[views.RatedAnswer], **PAGE})
 def ratings() -> Response:
     """Return the rated questions, newest first, each with the rated answer."""
-    limit = page_limit()
+    limit = request_parsing.page_limit()
     page = services().ratings.page(limit + 1, number_before())
     following = page[limit - 1].id if len(page) > limit else None
-    return page_response("ratings", [data_of(rated_view(turn)) for turn in page[:limit]], following)
+    return page_response("ratings", [views.data_of(views.rated_view(turn)) for turn in page[:limit]], following)
 
 
-@blueprint.put("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer, body=RatingBody)
+@blueprint.put("/turns/<int:turn_id>/rating", policy=ASK, answer=views.TurnAnswer, body=RatingBody)
 def rate(turn_id: int) -> Response:
     """Rate a turn's current answer."""
-    body = read_body(RatingBody)
-    return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.given("right_answer"))))
+    body = request_parsing.read_body(RatingBody)
+    return jsonify(views.turn_data(services().ratings.rate(turn_id, body.rating, body.given("right_answer"))))
 
 
-@blueprint.delete("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer)
+@blueprint.delete("/turns/<int:turn_id>/rating", policy=ASK, answer=views.TurnAnswer)
 def unrate(turn_id: int) -> Response:
     """Remove a turn's rating."""
-    return jsonify(turn_data(services().ratings.remove(turn_id)))
+    return jsonify(views.turn_data(services().ratings.remove(turn_id)))

@@ -23,15 +23,7 @@ from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
-from rag_assistant.web.pages.document_status import (
-    STATE_FILTERS,
-    in_units,
-    is_askable,
-    is_retryable,
-    kind_of,
-    reason_of,
-    state_of,
-)
+from rag_assistant.web.pages import document_status
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAGS, ChangeDocumentBody
@@ -170,7 +162,7 @@ def act_on_selected() -> Response:
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
         raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
     if what == "ask":
-        askable = [one for one in selected if is_askable(services().documents.get(one))]
+        askable = [one for one in selected if document_status.is_askable(services().documents.get(one))]
         if not askable:
             raise InvalidRequest("None of the selected documents can be searched.")
         return to_page("pages.start", documents=askable)
@@ -208,7 +200,7 @@ def document_page(document: Document, start: int, end: int, **more: Any) -> str:
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)
-    is_asked = end == start and is_askable(document)
+    is_asked = end == start and document_status.is_askable(document)
     examples = example_questions(text.text[:CHARS_READ], MAX_EXAMPLES) if is_asked else []
     page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
@@ -250,13 +242,16 @@ def _library() -> dict[str, Any]:
     if tag:  # As it is stored, or refused.
         tag = (checked(ChangeDocumentBody, {"tags": [tag]}).tags or [tag])[0]
     sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)
-    state = one_of("state", request.args.get("state", ""), STATE_FILTERS)
+    state = one_of("state", request.args.get("state", ""), document_status.STATE_FILTERS)
     totals = services().documents.totals(tag, sought)
-    counts = {name: sum(totals[one][0] for one in states if one in totals) for name, states in STATE_FILTERS.items()}
-    count, size = counts[state], sum(totals[one][1] for one in STATE_FILTERS[state] if one in totals)
+    counts = {
+        name: sum(totals[one][0] for one in states if one in totals)
+        for name, states in document_status.STATE_FILTERS.items()
+    }
+    count, size = counts[state], sum(totals[one][1] for one in document_status.STATE_FILTERS[state] if one in totals)
     pages = max(1, -(-count // DOCUMENTS_SHOWN))
     page = min(whole_number("page", 1, 1, MAX_INT32) or 1, pages)
-    offset, states = (page - 1) * DOCUMENTS_SHOWN, STATE_FILTERS[state]
+    offset, states = (page - 1) * DOCUMENTS_SHOWN, document_status.STATE_FILTERS[state]
     shown = services().documents.page(
         DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states, guide=False
     )
@@ -311,7 +306,7 @@ def _to_library(**more: Any) -> Response:
     return to_page("document_pages.documents", **_list_params(), **more)
 
 
-blueprint.add_app_template_test(is_askable, "askable")
-blueprint.add_app_template_test(is_retryable, "retryable")
-for words in (kind_of, state_of, reason_of, in_units):
+blueprint.add_app_template_test(document_status.is_askable, "askable")
+blueprint.add_app_template_test(document_status.is_retryable, "retryable")
+for words in (document_status.kind_of, document_status.state_of, document_status.reason_of, document_status.in_units):
     blueprint.add_app_template_filter(words)

@@ -12,15 +12,7 @@ from rag_assistant import __version__
 from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.connection_check import ConnectionCheck
-from rag_assistant.records.errors import (
-    AssistantError,
-    ModelError,
-    NoEndpoint,
-    NotAllowed,
-    SettingsChanged,
-    SettingsError,
-    cause_alone,
-)
+from rag_assistant.records import errors
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.declaration import Group, Url
 from rag_assistant.settings.documents import DocumentSettings
@@ -99,8 +91,8 @@ class SettingView(Struct, frozen=True):
 def settings(
     check: ConnectionCheck | None = None,
     imported: ImportAnswer | None = None,
-    import_error: AssistantError | None = None,
-    change_error: AssistantError | None = None,
+    import_error: errors.AssistantError | None = None,
+    change_error: errors.AssistantError | None = None,
     *,
     saved: bool = False,
     about: str = "",
@@ -147,33 +139,33 @@ def settings(
 def change() -> Response:
     """Write a form's changes into settings.json; with ``test``, test its connection, with ``list``, list its models."""
     if not may_change():
-        raise NotAllowed(NOT_HERE)
+        raise errors.NotAllowed(NOT_HERE)
     in_force, about = services().settings, request.form.get("setting", "")
     in_force.look()
     try:
         changed = changed_values(in_force)
         if not BY_HAND.isdisjoint(changed) and not is_from_this_machine():
-            raise NotAllowed(NOT_ELSEWHERE)
+            raise errors.NotAllowed(NOT_ELSEWHERE)
         if "test" in request.form:
             return make_response(settings(services().check_connection(in_force.tried(changed))))
         if "list" in request.form:
             models = services().models.trying(in_force.tried(changed))
             if not models.has_endpoint:
-                raise NoEndpoint
+                raise errors.NoEndpoint
             return make_response(settings(models=models.listed()))
         if changed:
             in_force.change(changed, request.form.get("stamp", ""))
             note_for_audit(f"changed settings ({', '.join(sorted(changed))})", in_force.path.name)
-    except SettingsError as error:
+    except errors.SettingsError as error:
         return make_response(settings(change_error=error, about=about), 422)
-    except (SettingsChanged, NoEndpoint, ModelError) as error:
+    except (errors.SettingsChanged, errors.NoEndpoint, errors.ModelError) as error:
         return page_with_error(error, settings(change_error=error, about=about))
     return make_response(settings(saved=bool(changed) or bool(about), about=about))
 
 
 def _as_labelled(error: str) -> str:
     """Return a setting's error with its label in place of its name, or why an endpoint lists no models."""
-    name, blank, rest = cause_alone(error).partition(" ")
+    name, blank, rest = errors.cause_alone(error).partition(" ")
     return f"{EDITED.get(name, name)}{blank}{_in_words(rest)}"
 
 
@@ -236,7 +228,7 @@ def import_file() -> Response:
     """Import the conversations of a file, and show the result."""
     try:
         return make_response(settings(imported=import_sent_file()))
-    except AssistantError as error:
+    except errors.AssistantError as error:
         return page_with_error(error, settings(import_error=error))
 
 
