@@ -41,7 +41,6 @@ class _Sentence(Struct, frozen=True):
     stems: frozenset[str]
     origin: frozenset[str]
     about: frozenset[str]
-    passage: frozenset[str]
     values: dict[Amount, str]
     negations: int
 
@@ -110,13 +109,12 @@ class _Question:
         # What introduces the others is about the question, but says nothing by itself.
         lead = [pieces[0][0]] if len(pieces) > 1 and len(pieces[0][1]) <= MAX_LEAD_CHARS else []
         best = max((len(self._words & stems) for stems, _ in pieces[len(lead) :]), default=0)
-        passage = frozenset[str]().union(*(stems for stems, _ in pieces))
         for stems, text in [one for one in pieces if len(self._words & one[0]) >= best][:MAX_SENTENCES]:
             if len(self._words & (about := stems.union(origin, *lead))) >= self._min_words:
                 values, rest = values_in(text)
                 rest, negations = NEGATION.subn(" ", rest)
                 own = self._stems(search_words(rest))
-                yield _Sentence(source, text, own, origin, about, passage, values, negations)
+                yield _Sentence(source, text, own, origin, about, values, negations)
 
     def difference(self, one: _Sentence, other: _Sentence) -> tuple[str, str] | None:
         """Return the two values in which two sentences differ; ``None`` if they don't, or differ in anything else."""
@@ -140,7 +138,7 @@ class _Question:
         return (one.text, other.text) if self._asks_whether and is_denial else None
 
     def are_apart(self, one: _Sentence, other: _Sentence) -> bool:
-        """Return whether the names of two documents tell that they are about two branches, products or years."""
+        """Return whether the names of two documents may be those of two branches, products or years."""
         years = [set(YEAR.findall(f"{each.source.document} {each.source.section}")) for each in (one, other)]
         if all(years) and years[0] != years[1] and PATTERNS["past"].search(one.text):
             return True
@@ -148,9 +146,7 @@ class _Question:
         if all(numbers) and numbers[0] != numbers[1]:  # Two invoices.
             return True
         left, right = one.origin - other.origin - GENERIC, other.origin - one.origin - GENERIC
-        if not (left and right and self._words.isdisjoint(left | right)):
-            return not self._words.isdisjoint(left | right)
-        return bool(one.origin & other.origin or (left & one.passage and right & other.passage))
+        return bool(left and right) or not self._words.isdisjoint(left | right)
 
 
 def _names(sentence: _Sentence, stems: frozenset[str]) -> str:

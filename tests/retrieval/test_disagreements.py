@@ -265,3 +265,9 @@ def test_few_sentences_are_compared_however_many_passages_there_are() -> None:
     finally:
         sys.setprofile(None)
     assert calls["search_words"] == 0, "with one document nothing is read"
+
+
+def test_documents_with_different_names_may_be_about_two_things() -> None:
+    asked, first, second = "How long is the warranty?", "The warranty is 2 years.", "The warranty is 5 years."
+    assert between(asked, first, second, "lamp.pdf", "chair.pdf") == ()
+    assert between(asked, first, second, "warranty.pdf", "warranty (new).pdf") == (("2 years", "5 years"),)
