@@ -1,6 +1,7 @@
 """What goes wrong around a turn: silent endpoints, busy databases, broken texts. The conversation goes on."""
 
 import json
+import subprocess
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,11 +36,15 @@ def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dic
 def test_the_model_that_starts_can_be_stopped(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     given_up = threading.Event()
 
-    def slow(_self: object) -> Any:
+    def launched(_self: object) -> Any:
+        return subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+    def slow(_self: object, _process: object) -> Any:
         given_up.wait(60)
         raise OSError("not today")
 
-    monkeypatch.setattr("rag_assistant.llm.local_model.LocalModel._launch", slow)
+    monkeypatch.setattr("rag_assistant.llm.local_model.LocalModel._launch", launched)
+    monkeypatch.setattr("rag_assistant.llm.local_model.LocalModel._ready", slow)
     own = {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
     made = create_app(own | {"LOCAL_MODEL": "some.gguf"})
     made.extensions["assistant"].start()
