@@ -277,8 +277,9 @@ def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     end_with = getattr(turn_endings, step)
 
     def end_beside_a_question(*given: Any) -> Any:
-        asking.start()
-        asking.join(0.3)  # It has come as far as it can.
+        if asking.ident is None:
+            asking.start()
+            asking.join(0.3)  # It has come as far as it can.
         return end_with(*given)
 
     monkeypatch.setattr(turn_endings, step, end_beside_a_question)
