@@ -43,12 +43,13 @@ class SearchResult(Struct, frozen=True):
     the numbers of sources that are the guide's pages, no document of a person. ``nearest`` are the best sections if
     none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a model for a query, with
     its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``: neither the question nor the
-    conversation tells what it is about. ``language`` is the question's, if no document is in it. ``searched_documents``
-    is their number if nothing was found in some of them. ``documents`` are the names of the newest of
-    ``document_count``, if the question asks for these. If it needs all of something, ``computed`` is the result from a
-    table or a list, or ``sections`` are all of its documents': document, start and end of each, in order. Then
-    ``reading`` are the model's requests for it, with their answers; ``notes`` what it wrote about the sources by
-    number, sent instead of their text; ``read_in_vain`` how many other sections it read.
+    conversation tells what it is about. ``language`` is the question's, if no document is in it. ``time`` is the one
+    that it is about (versions.py). ``searched_documents`` is their number if nothing was found in some of them.
+    ``documents`` are the names of the newest of ``document_count``, if the question asks for these. If it needs all of
+    something, ``computed`` is the result from a table or a list, or ``sections`` are all of its documents': document,
+    start and end of each, in order. Then ``reading`` are the model's requests for it, with their answers; ``notes``
+    what it wrote about the sources by number, sent instead of their text; ``read_in_vain`` how many other sections it
+    read.
     """
 
     sources: tuple[Source, ...] = ()
@@ -60,6 +61,7 @@ class SearchResult(Struct, frozen=True):
     search_notes: tuple[str, ...] = ()
     unclear: bool = False
     language: str = ""
+    time: str | None = None
     searched_documents: int | None = None
     documents: tuple[str, ...] = ()
     document_count: int = 0

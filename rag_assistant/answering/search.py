@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -112,9 +111,9 @@ def search_for(
         searched_documents=document_count if turn.scope else None,
         unclear=unclear,
         language=language,
+        time=time_of(turn.question, turn.created_at.date()),
     )
-    time = time_of(turn.question, turn.created_at.date())
-    versions = notes_on_versions(search_result.disagreements, search_result.sources, time)
+    versions = notes_on_versions(search_result.disagreements, search_result.sources, search_result.time)
     search_result = replace(search_result, search_notes=(*search_result.search_notes, *versions))
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result
@@ -126,7 +125,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Ge
     """Yield an answer with quotes from a request's sources. Raises AnswerStopped."""
     result, count = draft.found, len(draft.sources)
     computed = [one for one in (result.computed,) if one is not None and one.n <= count]
-    valid = without_other_versions(draft.sources, time_of(result.query.text, datetime.now(UTC).date()))
+    valid = without_other_versions(draft.sources, result.time)
     sources = retriever.sources
     quotes = computed or sources.quotes(result.query, valid) or sources.quotes(result.query, draft.sources)
     coverage = None if computed else result.coverage

@@ -66,9 +66,9 @@ DAY_ZERO = re.compile(r"(?<=\| )(?:1899-12-3[01]|1904-01-01) (\d\d:\d\d:\d\d)(?=
 
 def read_converted(content: bytes, media_type: str) -> ExtractedText:
     """Return the text of a file as Markdown. Raises ExtractionFailed."""
-    title, stamps = "", STAMP.findall(decoded(content)) if media_type == HTML else []
+    title, stamps = "", list[str]()
     if media_type == HTML or (media_type == RTF and b"\0" in content[:100]):
-        content, title = _in_utf8(content, media_type)
+        content, title, stamps = _in_utf8(content, media_type)
     if media_type == RTF:
         content = prepared(content)
     result = _convert(content, media_type)
@@ -115,17 +115,17 @@ def unreadable(name: str, reason: str, newer: str) -> ExtractionFailed:
     )
 
 
-def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
-    """Return a text as UTF-8, and the title of a page."""
+def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str, list[str]]:
+    """Return a text as UTF-8, and the title and the dates of a page."""
     text = decoded(content)
-    title = TITLE.search(text) if media_type == HTML else None
+    title, stamps = (TITLE.search(text), STAMP.findall(text)) if media_type == HTML else (None, [])
     if media_type == HTML:
         text = FOR_PROGRAMS.sub("", text)
         for opens, closes in NOT_SHOWN:
             text = _without(text, opens, closes)
         text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
         text = _with_marked_spans(content_of(text))
-    return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
+    return text.encode(), html.unescape(" ".join(title[1].split())) if title else "", stamps
 
 
 def _without(text: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> str:
