@@ -20,14 +20,13 @@ from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CHUNK_CHARS, CollectionShelf, shelf_of
 from rag_assistant.conversations.model_profile import PASSAGES
-from rag_assistant.extraction.loaders import PLAIN
+from rag_assistant.extraction.formats.kinds import PLAIN
 from rag_assistant.records import Disagreement, Source
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
-from rag_assistant.retrieval.disagreements import disagreements
+from rag_assistant.retrieval.disagreements import PATTERNS, disagreements
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources
-from rag_assistant.retrieval.values import PATTERNS
 
 KINDS = ("figure", "date", "name", "yes or no")
 COPY = " copy "

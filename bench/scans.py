@@ -11,8 +11,7 @@ from pathlib import Path
 
 from bench.documents import DATA
 from rag_assistant.extraction.extract import extract
-from rag_assistant.extraction.formats.kinds import JPEG
-from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.extraction.formats.kinds import JPEG, media_type_of
 from rag_assistant.extraction.recognised import text_of
 from rag_assistant.extraction.text_recognition import recognise
 from rag_assistant.records.documents import RecognisedPage

@@ -45,7 +45,7 @@ from rag_assistant.records.errors import AssistantError, DocumentNotFound, Embed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-from rag_assistant.retrieval.reranking import Reranking
+from rag_assistant.retrieval.postprocess import Reranking
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import turn_terms
 from rag_assistant.runtime.data_dir import (

@@ -26,7 +26,8 @@ from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CHUNK_CHARS, CollectionShelf
 from bench.retrieval.support import results, shares, some_of
 from bench.stage import open_database
-from rag_assistant.extraction.loaders import HTML, PLAIN, read_document
+from rag_assistant.extraction.extract import read_document
+from rag_assistant.extraction.formats.kinds import HTML, PLAIN
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text

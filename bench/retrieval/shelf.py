@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.extraction.loaders import PLAIN
+from rag_assistant.extraction.formats.kinds import PLAIN
 from rag_assistant.records import Chunk, NewDocument, Passage
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text

@@ -22,10 +22,10 @@ from unittest.mock import patch
 from bench.retrieval.cache import CachedMiniLM
 from bench.retrieval.sets import Collection, lines, xquad
 from bench.retrieval.shelf import CHUNK_CHARS, CollectionShelf, shelf_of
-from rag_assistant.extraction.loaders import PLAIN
+from rag_assistant.extraction.formats.kinds import PLAIN
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
-from rag_assistant.retrieval.document_dates import date_in_text
+from rag_assistant.retrieval.dates import date_in_text
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.versions import time_of, without_other_versions
 

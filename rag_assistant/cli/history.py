@@ -127,7 +127,7 @@ def key(api: Api) -> None:
 @click.option("--key", "public_key", help="The installation's public key; without it, the key in the file is shown.")
 def verify(file: Path, public_key: str | None) -> None:
     """Check a file of receipts, offline: every line, and the signature."""
-    from rag_assistant.conversations.exchange.signed_receipts import check_receipts
+    from rag_assistant.conversations.exchange.export import check_receipts
 
     try:
         with file.open("rb") as lines:

@@ -20,11 +20,11 @@ from rag_assistant.cli.documents import (
     work_with_progress,
 )
 from rag_assistant.conversations.exchange.archive import MAX_ENTRIES
-from rag_assistant.conversations.exchange.confined import read_confined
 from rag_assistant.conversations.exchange.files import (
     archived_conversations,
     archived_documents,
     document_file,
+    read_confined,
     write_archive,
 )
 from rag_assistant.conversations.exchange.importing import import_conversations

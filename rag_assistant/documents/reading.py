@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.extraction.extract import extract
-from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.extraction.recognised import with_recognised
 from rag_assistant.extraction.text_recognition import INSTALL, is_installed, recognise
 from rag_assistant.files.store import BYTES_AT_ONCE
@@ -19,7 +19,7 @@ from rag_assistant.records import Chunk, Document, DocumentState
 from rag_assistant.records.documents import ExtractedText, RecognisedPage
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.retrieval.chunking import chunk_document
-from rag_assistant.retrieval.document_dates import date_in_name, date_in_text
+from rag_assistant.retrieval.dates import date_in_name, date_in_text
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore

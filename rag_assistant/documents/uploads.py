@@ -11,7 +11,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO
 
-from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest

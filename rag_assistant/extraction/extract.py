@@ -4,13 +4,17 @@ Hostile files are real, and can only break that process. It prints one line of J
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from msgspec import MsgspecError
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 
-from rag_assistant.extraction.loaders import MARKDOWN, PLAIN, read_document, read_utf8
+from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.formats.attachments import Read
+from rag_assistant.extraction.formats.kinds import DOCX, MARKDOWN, PDF, PLAIN
+from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text, read_utf8
 from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
@@ -68,3 +72,85 @@ def work(path: Path, media_type: str) -> Iterator[bytes]:
     """Yield what is known about a file, then its text. Raises ExtractionFailed."""
     extracted = _shortened(read_document(path, media_type))
     yield encode(replace(extracted, text="")) + b"\n" + extracted.text.encode("utf-8", "replace")
+
+
+# Mails may be attached to mails that are attached to mails, and so on; documents may contain others, too.
+MAX_AROUND = 4
+PACKAGES = (kinds.ZIP, kinds.ODT, kinds.ODS, kinds.ODP, kinds.EPUB, kinds.DOCX, kinds.PPTX, kinds.XLSX)
+
+
+def read_document(path: Path, media_type: str) -> ExtractedText:
+    """Return the text of a file, read in this process. Raises ExtractionFailed with a sentence about what was found."""
+    try:
+        return _read(path.read_bytes(), media_type)
+    except MemoryError as error:
+        raise ExtractionFailed("Reading this file takes more memory than is allowed.") from error
+    except RecursionError as error:
+        raise ExtractionFailed("This file is nested too deeply to be read.") from error
+
+
+def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
+    if around > MAX_AROUND:
+        raise ExtractionFailed("This document is nested too deeply in other documents.")
+    read = partial(_read, around=around + 1)
+    if media_type in (PLAIN, MARKDOWN):
+        return read_text(content, media_type)
+    if media_type in (kinds.CSV, kinds.TSV):
+        return read_csv(content, media_type)
+    if media_type == kinds.NOTEBOOK:
+        return read_notebook(content, _read)
+    if media_type == PDF:
+        from rag_assistant.extraction.formats.pdf import read_pdf
+
+        return read_pdf(content, read)
+    if media_type in kinds.IMAGES:
+        from rag_assistant.extraction.formats.images import read_image
+
+        return read_image(content, media_type)
+    if media_type in PACKAGES:
+        return _read_package(content, read)
+    if media_type == kinds.OLE:
+        media_type = kinds.kind_of_ole(content)
+    if media_type == kinds.XLS:
+        from rag_assistant.extraction.formats.other_workbooks import read_excel_2003, read_xls
+
+        return read_xls(content) if content.startswith(kinds.OLE_MARK) else read_excel_2003(content)
+    if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
+        from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
+
+        return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
+    from rag_assistant.extraction.formats.converted import read_converted
+
+    return read_converted(content, media_type)
+
+
+def _read_package(content: bytes, read: Read) -> ExtractedText:
+    from rag_assistant.extraction.formats.converted import read_converted
+    from rag_assistant.extraction.formats.opendocument import read_opendocument
+    from rag_assistant.extraction.formats.other_workbooks import read_ods
+    from rag_assistant.extraction.formats.packages import Package
+    from rag_assistant.extraction.formats.slides import read_pptx
+    from rag_assistant.extraction.formats.word import read_docx
+    from rag_assistant.extraction.formats.workbooks import read_xlsx
+
+    package = Package(content)
+    kind = package.kind
+    if kind == DOCX:
+        extracted = read_docx(package, read)
+    elif kind == kinds.PPTX:
+        extracted = read_pptx(package)
+    elif kind in (kinds.ODT, kinds.ODP):
+        extracted = read_opendocument(package, kind)
+    elif kind == kinds.XLSX:
+        extracted = read_xlsx(package, content)
+    elif kind == kinds.ODS:
+        extracted = read_ods(package)
+    else:
+        package.unpack_in_vain()
+        return read_converted(content, kind)
+    extracted = replace(extracted, dates={"properties": package.date})
+    if package.unread:
+        unread = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
+        warning = f"{extracted.warning} {unread}" if extracted.warning else unread
+        return replace(extracted, warning=warning)
+    return extracted

@@ -1,5 +1,8 @@
 """Restrict a process to what reading a document needs: limited memory and time, no files, network or programs.
 
+sandbox_process.py starts it: ``python -m rag_assistant.extraction.sandbox MODULE MEMORY_MB CPU_SECONDS NICENESS FILE
+ARGUMENT ...`` prints what the module's ``work`` yields. Without a FILE, that reads the input of the process.
+
 Linux only; elsewhere only resource limits are set. seccomp(2) allows threads, but no new processes; no sockets except
 pairs within the process; files are opened read-only.
 """
@@ -12,12 +15,17 @@ import resource
 import struct
 import sys
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from pkgutil import get_data
 
 from msgspec import Struct
 from msgspec.json import decode as from_json
+from msgspec.json import encode
 
+from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Failure
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.settings.package_files import FILES, IS_INSTALLED, PACKAGE
 
 PR_SET_SECCOMP, FILTER = 22, 2
@@ -209,3 +217,24 @@ def _allow(libc: ctypes.CDLL, rules: int, path: Path) -> None:
         libc.syscall(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", rights, opened), 0)
     finally:
         os.close(opened)
+
+
+def main(module: str, memory_mb: str, cpu_seconds: str, niceness: str, file: str, *arguments: str) -> int:
+    """Run a module under limits and return the exit status; of what fails cleanly, the last line says why."""
+    work, out = import_module(module).work, sys.stdout.buffer
+    os.nice(int(niceness))
+    limit(int(memory_mb), int(cpu_seconds))
+    confine(*([Path(file)] if file else []))
+    try:
+        for piece in work(Path(file) if file else sys.stdin.buffer, *arguments):
+            out.write(piece)
+            out.flush()
+    except ExtractionFailed as error:
+        out.write(b"\n" + encode(Failure(str(error), repr(error.__cause__)[:500])))
+        return FAILED_CLEANLY
+    return 0
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    sys.exit(main(*sys.argv[1:]))

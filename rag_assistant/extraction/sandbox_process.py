@@ -20,7 +20,7 @@ from msgspec.json import decode
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.runtime.supervised_process import plain_environment
 
-PROGRAM = "rag_assistant.extraction.sandboxed"
+PROGRAM = "rag_assistant.extraction.sandbox"
 FAILED_CLEANLY, MAX_FAILURE_BYTES = 3, 4_000
 BYTES_AT_ONCE = 1 << 16
 POLL_INTERVAL_SECONDS = 0.1

@@ -5,8 +5,16 @@ Pure: importable without Flask, a database or a network, so that anyone can use 
 
 from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, CountTokens, count_message, estimate_tokens
 from rag_assistant.history.filtering import TURNS_WORTH_READING, analyse_history
-from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryStrategy, fit_history
-from rag_assistant.history.overflow import OVERFLOW_CHOICES, HistorySummary, OverflowChoice, checked_summary
+from rag_assistant.history.fitting import (
+    OVERFLOW_CHOICES,
+    FittedHistory,
+    HistoryPolicy,
+    HistoryStrategy,
+    HistorySummary,
+    OverflowChoice,
+    checked_summary,
+    fit_history,
+)
 from rag_assistant.history.receipt import UNANSWERED, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
 from rag_assistant.history.turns import length_of_system_block, repair_messages, split_turns
 from rag_assistant.history.window import keep_last_iterations, trim_history, turns_in_window

@@ -21,8 +21,7 @@ from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named, refuses_tools
 from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS, is_count, is_name
-from rag_assistant.llm.reader import AnswerReader, PromptProgress
-from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
+from rag_assistant.llm.reader import OPENED_IN_PROMPT, AnswerReader, PromptProgress
 from rag_assistant.records import ModelReply, ModelRequest, errors
 from rag_assistant.runtime.bounded_http import StreamBrokenOff, is_event_stream, sending_for
 from rag_assistant.runtime.public_http import is_public

@@ -1,7 +1,10 @@
-"""Find the dates in a text, written out in six languages or as figures, to compare them with another text. Pure."""
+"""Find dates in a text, written in six languages or as figures, and the one that a document gives itself. Pure."""
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date
 from itertools import accumulate
 from pkgutil import get_data
 
@@ -49,3 +52,62 @@ def _days(match: re.Match[str]) -> frozenset[Day]:
 def _month(text: str) -> int:
     """Return the number of a month, from its name or its figures."""
     return int(text) if text.isdigit() else next(n for n, names in enumerate(NAMES, 1) if names.fullmatch(text))
+
+
+# What a date follows: words for when it is valid, was changed, was published; a weekday may come between.
+LABELS = [
+    re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{labels})\W{{0,8}}(?:\w{{2,10}}\.?,? )?\Z", re.IGNORECASE | re.MULTILINE)
+    for labels in _DATA["labels"]
+]
+# A date alone on its line; a place may precede it.
+ALONE = re.compile(r"(?:^|\n)\W{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
+CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600
+# In these, 3/4/2024 has the month or the day first.
+UNDECIDED = ("", "english")
+DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
+MONTH = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.](0[1-9]|1[0-2])(?!\d)")
+YEAR = re.compile(r"(?<![^\W_])((?:19|20)\d\d)(?![^\W_])")
+
+
+def date_in_text(text: str, language: str, today: date) -> str | None:
+    """Return the date that a line near the start of a document in a ``language`` gives: 2024-05-31, 2024-05, 2024."""
+    start = text[:CHARS_READ]
+    by_rank: dict[int, str] = {}
+    for match, iso in iso_dates(start, language):
+        before = start[max(0, match.start() - CHARS_BEFORE) : match.start()]
+        rank = next((n for n, label in enumerate(LABELS) if label.search(before)), None)
+        after = start[match.end() : match.end() + 3].partition("\n")[0]
+        if rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
+            rank = len(LABELS)
+        if rank is not None and iso[:4] <= str(today.year + 1):
+            by_rank.setdefault(rank, iso)
+    return by_rank[min(by_rank)] if by_rank else None
+
+
+def date_in_name(name: str, today: date) -> str | None:
+    """Return the date in a document's name; a year alone counts if it is the only one, and not to come."""
+    dates = [iso for _, iso in iso_dates(name.replace("_", " "), "")]
+    if month := MONTH.search(name):
+        dates.insert(0, f"{month[1]}-{month[2]}")
+    if day := DAY.search(name):
+        with suppress(ValueError):
+            dates.insert(0, date(int(day[1]), int(day[3]), int(day[4])).isoformat())
+    years = set(YEAR.findall(name))
+    dates += years if len(years) == 1 and min(years) <= str(today.year) else []
+    return next((iso for iso in dates if iso[:4] <= str(today.year + 1)), None)
+
+
+def iso_dates(text: str, language: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the dates with a year in a text, in order. What may mean two days, such as 3/4/2024 in English, is none."""
+    for match, days in dates_in(text):
+        parts = match.groupdict()
+        if not parts.get("year") or not 1900 <= int(parts["year"]) <= 2100:
+            continue
+        if len(days) > 1 and language in UNDECIDED:
+            continue
+        # With figures, the other order is only possible where this one is not.
+        written = int(parts["day"]) if parts.get("day") else None
+        month, day = next((one for one in days if one[1] == written), min(days))
+        with suppress(ValueError):
+            whole = date(int(parts["year"]), month, day or 1).isoformat()
+            yield match, whole if day else whole[:7]

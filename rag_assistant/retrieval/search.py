@@ -31,8 +31,7 @@ from rag_assistant.retrieval.follow_up import (
 )
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
-from rag_assistant.retrieval.reranking import Reranking
+from rag_assistant.retrieval.postprocess import Reranking, distinct, in_turn, joined, number_sources, within_budget
 from rag_assistant.retrieval.source_reader import MIN_KNOWN_PIECES, SourceReader, with_vectors
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms

@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.records import Disagreement, Passage, Source
-from rag_assistant.retrieval.document_dates import YEAR, iso_dates
+from rag_assistant.retrieval.dates import YEAR, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
 Dated = TypeVar("Dated", Passage, Source)

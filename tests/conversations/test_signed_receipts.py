@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange.signed_receipts import check_receipts, signed_receipts
+from rag_assistant.conversations.exchange.export import check_receipts, signed_receipts
 from rag_assistant.records.errors import InvalidReceipts
 from rag_assistant.runtime.signing import Signer
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from rag_assistant.extraction.loaders import media_type_of, read_document
+from rag_assistant.extraction.extract import read_document
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.records.documents import ExtractedText
 
 

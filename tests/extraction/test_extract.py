@@ -13,8 +13,8 @@ import pytest
 from rag_assistant.extraction import extract as extract_module
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.extraction.formats.packages import MAX_INFLATED_BYTES
-from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from tests.extraction.archives import (
@@ -328,9 +328,9 @@ def test_a_reader_starts_no_threads_without_end() -> None:
 def test_the_real_reader_is_confined(tmp_path: Path) -> None:
     """The library fetches grammars for source code from the network, if it is let."""
     program = (
-        "import sys; from rag_assistant.extraction import extract, sandboxed\n"
+        "import sys; from rag_assistant.extraction import extract, sandbox\n"
         "def read(path, kind):\n    import socket\n    socket.socket()\n"
-        "extract.read_document = read\nsys.exit(sandboxed.main(extract.__name__, '1000', '10', '0', *sys.argv[1:]))"
+        "extract.read_document = read\nsys.exit(sandbox.main(extract.__name__, '1000', '10', '0', *sys.argv[1:]))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "x"), kinds.PDF],

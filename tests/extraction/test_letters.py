@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.extraction.formats.letters import is_misread, is_no_language
+from rag_assistant.extraction.formats.texts import is_misread, is_no_language
 from tests.testkit.shared_data import shared
 
 TEXTS = {

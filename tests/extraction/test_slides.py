@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.extraction.formats.slide_order import MAX_BOXES, reading_order
-from rag_assistant.extraction.recognised import Box
+from rag_assistant.extraction.recognised import MAX_BOXES, Box, reading_order
 from tests.extraction.archives import PREFIXES, a_pptx, an_opendocument, relations, shape
 from tests.extraction.reading import read
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 from tests.extraction.reading import read

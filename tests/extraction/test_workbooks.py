@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.extraction.formats.cell_formats import BUILT_IN, shown
+from rag_assistant.extraction.formats.sheets import BUILT_IN, shown
 from rag_assistant.records.errors import ExtractionFailed
 from tests.extraction.archives import PREFIXES, an_opendocument, an_xlsx, relations
 from tests.extraction.features import xlsx

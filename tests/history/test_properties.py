@@ -22,7 +22,7 @@ from rag_assistant.history import (
     turns_in_window,
 )
 from rag_assistant.history.filtering import without_injected
-from rag_assistant.history.overflow import summary_messages
+from rag_assistant.history.fitting import summary_messages
 from rag_assistant.history.receipt import LeftOutReason, without_notices
 from rag_assistant.history.turns import holds_call, is_completed, joined, uses_tools, without_calls
 from rag_assistant.records import Message, text_in

@@ -5,8 +5,7 @@ import pytest
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient, collect
 from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.llm.thoughts import ThoughtFilter
+from rag_assistant.llm.reader import AnswerReader, ThoughtFilter
 from rag_assistant.records import ModelRequest
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import timeouts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.extraction.loaders import MARKDOWN, PDF, PLAIN
+from rag_assistant.extraction.formats.kinds import MARKDOWN, PDF, PLAIN
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionCancelled
 from rag_assistant.retrieval.chunking import MAX_CHARS_AT_ONCE, MAX_UNBROKEN_CHARS, _sections, chunk_document

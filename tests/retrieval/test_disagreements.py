@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Source
 from rag_assistant.records.answers import Disagreement
-from rag_assistant.retrieval.disagreements import MAX_PASSAGES, MAX_SENTENCES, disagreements
-from rag_assistant.retrieval.values import values_in
+from rag_assistant.retrieval.disagreements import MAX_PASSAGES, MAX_SENTENCES, disagreements, values_in
 
 REFUND = "How many days do I have to return goods?"
 WITHIN_30 = "Customers may return goods within 30 days of purchase."

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from rag_assistant.retrieval.document_dates import date_in_name, date_in_text
+from rag_assistant.retrieval.dates import date_in_name, date_in_text
 
 TODAY = date(2026, 11, 29)
 

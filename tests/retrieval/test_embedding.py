@@ -10,8 +10,7 @@ import pytest
 
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.retrieval.embeddings.minilm import MiniLM
-from rag_assistant.retrieval.embeddings.quantised import quantised
+from rag_assistant.retrieval.embeddings.minilm import MiniLM, quantised
 from rag_assistant.runtime import model_files
 
 pytestmark = pytest.mark.model

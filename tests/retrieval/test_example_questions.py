@@ -4,7 +4,8 @@ from itertools import islice
 
 import pytest
 
-from rag_assistant.extraction.loaders import media_type_of, read_document
+from rag_assistant.extraction.extract import read_document
+from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document

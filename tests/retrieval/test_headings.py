@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.extraction.loaders import MARKDOWN, PLAIN
+from rag_assistant.extraction.formats.kinds import MARKDOWN, PLAIN
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import MAX_CHARS, MAX_PATH_CHARS, chunk_document, indexed_text, section_starts
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_assistant.records.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings import e5_conversion, multilingual_e5
+from rag_assistant.retrieval.embeddings import multilingual_e5
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import Embedder
 from rag_assistant.runtime.model_files import ModelFile
@@ -33,14 +33,14 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     made = MultilingualE5(tmp_path_factory.mktemp("embedders"))
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "float":
-            patch.setattr(e5_conversion, "quantise", shutil.copy)
+            patch.setattr(multilingual_e5, "quantise", shutil.copy)
             patch.setattr(multilingual_e5, "quantised", convert_here)
         made.load()
     return made
 
 
 def convert_here(source: Path, folder: Path, _program: str) -> Path:
-    e5_conversion.convert(source, folder / "e5.onnx")
+    multilingual_e5.convert(source, folder / "e5.onnx")
     return folder / "e5.onnx"
 
 
@@ -82,4 +82,4 @@ def test_without_its_package_it_says_how_to_get_it(tmp_path: Path, monkeypatch: 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"GGUF" + bytes(200))
     with pytest.raises(EmbedderFailed, match="another kind than expected"):
-        e5_conversion.read_weights(tmp_path / "x.bin")
+        multilingual_e5.read_weights(tmp_path / "x.bin")

@@ -37,7 +37,7 @@ SPEAKING = (
         "storage/documents/documents",
         "files/store",
         "files/s3",
-        "history/overflow",
+        "history/fitting",
         "history/figures",
         "history/words",
     ),

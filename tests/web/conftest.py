@@ -20,7 +20,7 @@ from werkzeug.serving import make_server
 
 from rag_assistant.conversations.exchange.files import read_export
 from rag_assistant.conversations.exchange.products import Export
-from rag_assistant.extraction.loaders import read_document
+from rag_assistant.extraction.extract import read_document
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.records.documents import ExtractedText
@@ -112,7 +112,7 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
     # To start the process that reads an export takes longer than the rest of an import.
-    monkeypatch.setattr("rag_assistant.conversations.exchange.confined.read_confined", read_unconfined)
+    monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_confined", read_unconfined)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def import_conversations(
 
     One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
     InvalidRequest for one that can't be stored; those before it stay, and are skipped the next time. Only one import
-    may run at a time (confined.py).
+    may run at a time (files.py).
     """
     since = used_since(retention_days)
     ids_here = store.imported_ids()

@@ -1,4 +1,4 @@
-"""The readers for each kind of file, chosen by ``loaders.py``; they run in the process of ``extract.py``."""
+"""The readers for each kind of file, chosen by ``extract.py``, in a process of its own."""
 
 from pkgutil import get_data
 from typing import Any

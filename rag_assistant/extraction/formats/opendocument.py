@@ -7,9 +7,8 @@ from functools import reduce
 from rag_assistant.extraction.formats.kinds import ODP, ODT
 from rag_assistant.extraction.formats.markup import Span, heading, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
-from rag_assistant.extraction.formats.slide_order import reading_order
 from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, Level, Lists, labelled
-from rag_assistant.extraction.recognised import Box
+from rag_assistant.extraction.recognised import Box, reading_order
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 

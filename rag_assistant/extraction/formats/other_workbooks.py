@@ -3,13 +3,12 @@
 import re
 from typing import Any
 
-from rag_assistant.extraction.formats.cell_formats import GENERAL, shown
 from rag_assistant.extraction.formats.converted import NO_CELLS, unreadable
 from rag_assistant.extraction.formats.kinds import ODS, XLS
 from rag_assistant.extraction.formats.markup import Span, item, joined
 from rag_assistant.extraction.formats.opendocument import refuse_encrypted, rows_in, text_of
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number, parsed
-from rag_assistant.extraction.formats.sheets import MAX_COLUMNS, Sheet
+from rag_assistant.extraction.formats.sheets import GENERAL, MAX_COLUMNS, Sheet, shown
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 

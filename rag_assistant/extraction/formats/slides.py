@@ -7,9 +7,8 @@ from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
-from rag_assistant.extraction.formats.slide_order import reading_order
 from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, labelled, written
-from rag_assistant.extraction.recognised import Box
+from rag_assistant.extraction.recognised import Box, reading_order
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 

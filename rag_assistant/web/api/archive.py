@@ -54,7 +54,7 @@ def import_conversations() -> Response:
 
 def import_sent_file() -> ImportAnswer:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
-    from rag_assistant.conversations.exchange.confined import read_confined
+    from rag_assistant.conversations.exchange.files import read_confined
     from rag_assistant.conversations.exchange.importing import import_conversations
 
     own = services()

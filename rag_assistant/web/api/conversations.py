@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
-from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
-from rag_assistant.conversations.exchange.signed_receipts import signed_receipts
+from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown, signed_receipts
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, views

@@ -6,8 +6,8 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from rag_assistant.conversations.exchange import confined
-from rag_assistant.conversations.exchange.confined import read_confined
+from rag_assistant.conversations.exchange import files
+from rag_assistant.conversations.exchange.files import read_confined
 from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, BodyTooLarge, ImportsBusy, InvalidRequest, MalformedBody
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_told_from_there(
 def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confined, "MIN_MEMORY_MB", 100)
+    monkeypatch.setattr(files, "MIN_MEMORY_MB", 100)
     chat = samples.librechat()
     hostile = json.dumps([chat | {"else": [{"n": [n]} for n in range(300_000)]}]).encode()
     with pytest.raises(InvalidRequest, match="memory"):
@@ -60,7 +60,7 @@ def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
 
 
 def test_one_file_is_imported_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confined, "WAIT_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(files, "WAIT_TIMEOUT_SECONDS", 0.01)
     with TemporaryFile() as file:
         file.write(json.dumps(samples.chatgpt()).encode())
         file.seek(0)

@@ -9,7 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.exchange.confined import read_confined
+from rag_assistant.conversations.exchange.files import read_confined
 from rag_assistant.services import Services
 from tests.conversations.exchange import samples
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -54,7 +54,7 @@ def test_a_file_is_read_in_a_confined_process_alone(client: FlaskClient, monkeyp
 
     for place in ("files", "confined"):
         monkeypatch.setattr(f"rag_assistant.conversations.exchange.{place}.read_export", refused)
-    monkeypatch.setattr("rag_assistant.conversations.exchange.confined.read_confined", read_confined)
+    monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_confined", read_confined)
     assert len(client.post(URL, json=samples.chatgpt()).json["imported"]) == 3
 
 

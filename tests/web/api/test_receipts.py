@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.exchange.signed_receipts import check_receipts
+from rag_assistant.conversations.exchange.export import check_receipts
 from rag_assistant.storage.conversations import versions
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until

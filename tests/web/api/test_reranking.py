@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.retrieval import reranking
+from rag_assistant.retrieval import postprocess
 from rag_assistant.retrieval.search import NOT_RERANKED
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
@@ -89,7 +89,7 @@ def test_after_a_failure_the_model_is_left_alone_for_a_while(
     stub.rerank_replies.append(Reply(status=503))
     assert found(client) == found(client) == ["one.txt", "other.txt"]
     assert len(stub.rerank_requests) == 1
-    monkeypatch.setattr(reranking.time, "monotonic", lambda now=reranking.time.monotonic: now() + 31)
+    monkeypatch.setattr(postprocess.time, "monotonic", lambda now=postprocess.time.monotonic: now() + 31)
     assert found(client) == ["other.txt", "one.txt"]
     assert NOT_RERANKED not in ask(client, "Who feeds geese at the lighthouse?")["notes"]
 
