@@ -20,8 +20,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.sql.dml import ReturningInsert
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.storage.failures import failures_named
-from rag_assistant.storage.reserve import Reserve
+from rag_assistant.storage.failures import Reserve, failures_named
 
 log = logging.getLogger(__name__)
 

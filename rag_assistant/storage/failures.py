@@ -1,16 +1,68 @@
-"""Database errors as StorageFailed: one sentence that says what to do."""
+"""Database errors as StorageFailed, one sentence that says what to do; and room that is kept for a full disk."""
 
+import errno
 import logging
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from rag_assistant.records.errors import DatabaseUnavailable, StorageDamaged, StorageFailed
-from rag_assistant.storage.reserve import FULL, Reserve
 
 log = logging.getLogger(__name__)
+
+# On a small disk, a share of it.
+MAX_BYTES, SHARE = 16_000_000, 20
+# With less, a small change may still fit into what SQLite has allocated, but no answer would.
+MIN_FREE_BYTES = 1_000_000
+FULL = "The database could not do this: the disk is full. Nothing that was stored is lost."
+GIVEN_UP = (
+    "The disk is full. The last %.1f MB were kept for signing in and deleting; questions and uploads are refused until "
+    "there is room. Delete documents or empty the trash, or free some space elsewhere."
+)
+
+
+class Reserve:
+    """A file beside SQLite's that only takes room, for signing in and deleting once the disk is full.
+
+    Once it is given up, what adds questions or documents is refused (``check``).
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._is_kept = False
+
+    def keep(self) -> bool:
+        """Take the room, if that leaves some more; return False if the disk is full."""
+        disk = shutil.disk_usage(self._file.parent)
+        size = min(MAX_BYTES, disk.total // SHARE)
+        try:
+            if disk.free < MIN_FREE_BYTES:
+                self.give_up()
+            elif not self._file.exists():
+                with self._file.open("wb") as file:
+                    os.posix_fallocate(file.fileno(), 0, 2 * (size + MIN_FREE_BYTES))
+                    file.truncate(size)
+            self._is_kept = True
+        except OSError as error:
+            self._file.unlink(missing_ok=True)
+            self._is_kept = self._is_kept or error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return not self._is_kept or self._file.exists()
+
+    def give_up(self) -> None:
+        if self._file.exists():
+            log.error(GIVEN_UP, self._file.stat().st_size / 1_000_000)
+            self._file.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """Raise StorageFailed while the room is given up; where none is kept, the disk itself refuses."""
+        if self._is_kept and not self.keep():
+            raise StorageFailed(FULL)
+
 
 # The texts of SQLITE_CORRUPT and SQLITE_NOTADB.
 DAMAGED = ("malformed", "not a database")
@@ -52,5 +104,6 @@ def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
             "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "
             "rag-assistant doctor, and restore a backup."
         )
-    reason = "the disk is full" if "full" in str(error) else "see the server log"
-    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")
+    if "full" in str(error):
+        return StorageFailed(FULL)
+    return StorageFailed("The database could not do this: see the server log. Nothing that was stored is lost.")

@@ -129,7 +129,7 @@ def test_a_disk_without_room_is_503_and_pages_say_so(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until(lambda: database_state(client) == (200, "ready"))
-    monkeypatch.setattr("rag_assistant.storage.reserve.MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr("rag_assistant.storage.failures.MIN_FREE_BYTES", 10**18)
     look_again(services)
     assert database_state(client) == (503, "full")
     page = client.get("/", headers={"Accept": "text/html"}).text
