@@ -23,7 +23,7 @@ def index_words_on_sqlite() -> None:
     """Store the words of chunks in a plain table, and those of turns in FTS5."""
     op.execute("CREATE TABLE chunk_words (chunk_id INTEGER PRIMARY KEY, words TEXT NOT NULL)")
     op.execute(f"CREATE VIRTUAL TABLE turn_words USING fts5(words, tokenize = '{TOKENIZER}')")
-    version = op.get_bind().connection.dbapi_connection.execute("SELECT sqlite_version()").fetchone()[0]
+    version = str(op.get_bind().exec_driver_sql("SELECT sqlite_version()").scalar())
     if tuple(map(int, version.split("."))) >= (3, 42):
         # Deleted words are removed from the index at once, not only marked.
         op.execute("INSERT INTO turn_words (turn_words, rank) VALUES ('secure-delete', 1)")
