@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.minilm import quantised
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL
+from rag_assistant.storage import failures
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from tests.cli.shell import Shell
@@ -44,6 +45,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("busy")
+failures.MAX_BYTES = 4_096  # Each test of an application copies the file. Servers keep their 16 MB (test_full_disk.py).
 gc.disable()  # While modules are loaded, a collection finds nothing and looks through all of them.
 
 # What the tests write is gone when they end, so it need not reach a disk. pytest itself numbers the runs and cleans up.

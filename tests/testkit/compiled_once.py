@@ -6,10 +6,10 @@ from typing import Any
 
 from flask import Flask
 from jinja2 import FileSystemBytecodeCache
-from sqlalchemy import create_engine
 from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
 
+from rag_assistant import web
 from rag_assistant.storage import database
 from rag_assistant.web import assets
 
@@ -32,6 +32,9 @@ class _CompiledSql(LRUCache[Any, Any]):
         super().__setitem__(_of_any_engine(key), value)
 
 
+COMPILED_SQL = _CompiledSql()
+
+
 def _of_any_engine(key: Any) -> Any:
     dialect, *statement = key
     return (type(dialect), *statement)
@@ -41,10 +44,13 @@ def compile_once(templates: Path) -> None:
     """Share URL rules, SQL and scripts among the applications of this process, and templates through a folder."""
     assets.read_files = cache(assets.read_files)
     assets.read_modules = cache(assets.read_modules)
+    web.build_types = cache(web.build_types)  # type: ignore[attr-defined] # It imports the function.
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
     Rule.compile = _compile_shared  # type: ignore[assignment, method-assign]
-    shared = partial(create_engine, execution_options={"compiled_cache": _CompiledSql()})
-    database.create_engine = shared  # type: ignore[attr-defined]
+    database.sa.create_engine = partial(  # type: ignore[attr-defined] # It imports the module.
+        database.sa.create_engine,  # type: ignore[attr-defined]
+        execution_options={"compiled_cache": COMPILED_SQL},
+    )
 
 
 def _compile_shared(rule: Rule) -> None:

@@ -1,9 +1,11 @@
 """What is loaded behind the first page: it ends with the application, and whatever it meets is no crash."""
 
 import threading
+from pathlib import Path
 
 import pytest
 from flask import Flask
+from flask.testing import FlaskClient
 
 from rag_assistant.answering.tool_arguments import SearchDocuments
 from rag_assistant.records.errors import StorageFailed
@@ -13,7 +15,9 @@ from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.request_bodies import QueryBody
 from rag_assistant.web.v1.bodies import ChatBody
-from tests.web.conftest import until
+from tests.testkit.compiled_once import COMPILED_SQL
+from tests.testkit.stub_model import StubModel
+from tests.web.conftest import application, served_before, until
 
 
 def made(environment: dict[str, str]) -> Services:
@@ -64,3 +68,14 @@ def test_a_request_finds_every_type_of_its_body_built(environment: dict[str, str
     made(environment)
     models = [ChatBody, QueryBody, SearchDocuments]
     assert [one.__name__ for one in models if not one.__pydantic_complete__] == []
+
+
+def test_an_application_compiles_no_statement_again_that_another_one_has(
+    client: FlaskClient, tmp_path: Path, migrated: Path, stub: StubModel
+) -> None:
+    client.get("/api/conversations")
+    first = set(COMPILED_SQL)
+    with application(tmp_path / "another", served_before(migrated), stub) as another:
+        another.test_client().get("/api/conversations")
+    assert len(first) > 10
+    assert set(COMPILED_SQL) == first
