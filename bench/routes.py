@@ -36,7 +36,7 @@ WAITS = frozenset(
     "add_web_page fetch_again begin begin_link begin_with_invitation come_back mcp".split()
 )
 # What would end the session or change accounts, which doesn't depend on the amount of data.
-OF_PEOPLE = ("account_pages.", "people_pages.", "provider_pages.")
+OF_PEOPLE = ("account_pages.", "people_pages.")
 # What processes everything by its nature: a file of everything, and a file or the erasure of the endless conversation.
 OF_EVERYTHING = "archive_api.export"
 OF_ALL_TURNS = frozenset(

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader
 
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web.assets import ALL_SHEETS, read_files
-from rag_assistant.web.markdown.handbook import FRONT, Handbook
+from rag_assistant.web.pages.handbook import FRONT, Handbook
 
 ICON = "icon.svg"
 

@@ -31,9 +31,8 @@ from rag_assistant.documents.sources.watch import Sources
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
-from rag_assistant.factory.membership import Membership
+from rag_assistant.factory.membership import Membership, Upkeep
 from rag_assistant.factory.stores import Stores
-from rag_assistant.factory.upkeep import Upkeep
 from rag_assistant.files.store import FileStore
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
@@ -73,9 +72,8 @@ from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.sources import SourceStore
-from rag_assistant.storage.leases import Leases, ProcessKind
+from rag_assistant.storage.leases import Leases, PageSettings, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
-from rag_assistant.storage.page_settings import PageSettings
 from rag_assistant.storage.scheduled_backups import ScheduledBackups
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe, write_probe

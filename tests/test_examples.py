@@ -19,9 +19,8 @@ from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import OBJECTS, Settings
 from rag_assistant.web import create_app
-from rag_assistant.web.errors import error_kinds
+from rag_assistant.web.errors import code_of, error_kinds
 from rag_assistant.web.routing import Route
-from rag_assistant.web.v1.errors import code_of
 from tests.test_documentation import first_cells
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -36,7 +36,6 @@ PURE = (
         "records",
         "history",
         "web.i18n.languages",
-        "accounts.addresses",
         "accounts.admission",
         *(f"settings.{name}" for name in "conversations declaration documents people schema server".split()),
     ),

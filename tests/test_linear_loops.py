@@ -33,7 +33,7 @@ from rag_assistant.retrieval import (
     terms,
     tokenize,
 )
-from rag_assistant.web.i18n.sentences import translate
+from rag_assistant.web.i18n.catalogs import translate
 from rag_assistant.web.markdown import blocks, render
 from rag_assistant.web.pages.frame import snippet_of
 from tests.test_linear_text import is_linear

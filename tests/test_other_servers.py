@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from rag_assistant.accounts.oidc import OpenIdProvider
-from rag_assistant.accounts.oidc_attempt import Attempt
 from rag_assistant.files.s3 import S3Files
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
@@ -60,7 +59,7 @@ def list_tools(url: str, folder: Path) -> object:
 
 def sign_in(url: str, folder: Path) -> object:
     provider = OpenIdProvider(url, "us", None, ("openid",), "Acme")
-    return provider.authorization_url(Attempt.begin(), "http://127.0.0.1/back")
+    return provider.authorization_url("secret", "http://127.0.0.1/back")
 
 
 def fetch_page(url: str, folder: Path) -> object:

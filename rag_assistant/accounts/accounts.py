@@ -14,9 +14,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rag_assistant.accounts.addresses import is_loopback
-from rag_assistant.accounts.passwords import check_password, hash_password, is_password
-from rag_assistant.accounts.throttle import Throttle
+from rag_assistant.accounts.admission import is_loopback
+from rag_assistant.accounts.passwords import Throttle, check_password, hash_password, is_password
 from rag_assistant.records import ABILITIES, ApiToken, ExternalIdentity, Identity, Person, Role, errors
 from rag_assistant.records.validation import storable
 from rag_assistant.settings.people import EMAIL

@@ -1,7 +1,9 @@
-"""Whether a provider's user may sign in, and with which name and role. Pure."""
+"""Who is let in: from which addresses, and which users of a provider, with which name and role. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from msgspec import Struct
@@ -12,12 +14,33 @@ from rag_assistant.records.validation import storable
 from rag_assistant.settings.schema import Settings
 
 EVERYBODY = "*"
+SIGN_IN_OVER = "This sign-in is over, or was begun in another browser. Begin it again."
 # Without a display name, comments, quotes, or a second @.
 ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@[^\s@<>()\[\]\\,;:\"]{1,253}")
 MAX_LABEL_CHARS = 200
 MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2.
 # Providers let people choose their name, so the least likely to be taken comes first.
 NAMES = ("preferred_username", "email", "name")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address is reachable from this machine only."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@lru_cache
+def is_within(address: str, networks: tuple[str, ...]) -> bool:
+    """Return whether an address is in a list of addresses and networks such as ``10.0.0.0/24``."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if parsed.version == 6 and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped  # How a server that listens on :: sees its IPv4 clients.
+    return any(parsed in ip_network(network, strict=False) for network in networks)
 
 
 def is_subject(text: str) -> bool:

@@ -4,6 +4,8 @@ Claims count once signature, issuer, audience, times and nonce are verified (Ope
 Nothing here decides who may sign in.
 """
 
+import base64
+import hashlib
 import json
 import logging
 import secrets
@@ -24,9 +26,7 @@ from joserfc import jwt
 from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 from joserfc.jwk import JWKRegistry, KeySet
 
-from rag_assistant.accounts.addresses import is_loopback
-from rag_assistant.accounts.admission import is_subject
-from rag_assistant.accounts.oidc_attempt import OVER, Attempt
+from rag_assistant.accounts.admission import SIGN_IN_OVER, is_loopback, is_subject
 from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
 from rag_assistant.runtime.bounded_http import INVALID, BoundedTransport, deadline
 
@@ -48,7 +48,10 @@ NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class OpenIdProvider:
-    """The provider of the settings. Its metadata and keys are fetched when needed."""
+    """The provider of the settings. Its metadata and keys are fetched when needed.
+
+    A sign-in is identified by a ``secret`` in the browser that started it, and nothing of it is stored here.
+    """
 
     def __init__(
         self,
@@ -70,22 +73,22 @@ class OpenIdProvider:
         self._metadata: tuple[float, dict[str, Any]] | None = None
         self._keys: tuple[float, KeySet] | None = None
 
-    def authorization_url(self, attempt: Attempt, redirect_uri: str) -> str:
+    def authorization_url(self, secret: str, redirect_uri: str) -> str:
         """Return the URL to which the browser is sent. Raises ProviderUnreachable."""
         with self._connected() as client:
             url, _ = client.create_authorization_url(
                 self._discover(client)["authorization_endpoint"],
-                state=attempt.state,
-                nonce=attempt.nonce,
-                code_verifier=attempt.code_verifier,
+                state=_derived(secret, "state"),
+                nonce=_derived(secret, "nonce"),
+                code_verifier=_derived(secret, "code verifier"),
                 redirect_uri=redirect_uri,
             )
         return str(url)
 
-    def claims(self, attempt: Attempt, answer: Mapping[str, str], redirect_uri: str) -> dict[str, Any]:
+    def claims(self, secret: str, answer: Mapping[str, str], redirect_uri: str) -> dict[str, Any]:
         """Return the claims of a user returning from the provider. Raises SignInFailed, ProviderUnreachable."""
-        if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
-            raise SignInFailed(OVER)
+        if not secrets.compare_digest(answer.get("state", "").encode(), _derived(secret, "state").encode()):
+            raise SignInFailed(SIGN_IN_OVER)
         with self._connected() as client:
             metadata = self._discover(client)
             self._refuse_other_issuer(answer, metadata)
@@ -96,11 +99,11 @@ class OpenIdProvider:
                 metadata["token_endpoint"],
                 grant_type="authorization_code",
                 code=answer["code"],
-                code_verifier=attempt.code_verifier,
+                code_verifier=_derived(secret, "code verifier"),
                 redirect_uri=redirect_uri,
                 auth=client.client_auth("none" if self._client_secret is None else f"client_secret_{how}"),
             )
-            claims = self._checked(client, metadata, token, attempt.nonce)
+            claims = self._checked(client, metadata, token, _derived(secret, "nonce"))
             return self._with_userinfo(client, metadata, claims)
 
     def logout_url(self, return_to: str) -> str | None:
@@ -232,6 +235,12 @@ class OpenIdProvider:
             ) from error
         finally:
             self._places.release()
+
+
+def _derived(secret: str, what: str) -> str:
+    """Return the state, the nonce or the code verifier (RFC 7636) of a sign-in. None reveals another."""
+    digest = hashlib.sha256(f"{what}\0{secret}".encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def is_safe_url(url: str) -> bool:

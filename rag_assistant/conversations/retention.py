@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from rag_assistant.conversations.window import decided
 from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, NotInTrash
-from rag_assistant.runtime.steady_clock import SteadyClock
+from rag_assistant.runtime.background import SteadyClock
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser

@@ -9,7 +9,7 @@ from rag_assistant.records import DocumentState
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedder, Embedders
-from rag_assistant.runtime.job_queue import JobQueue
+from rag_assistant.runtime.background import JobQueue
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore

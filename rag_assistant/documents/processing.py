@@ -18,8 +18,7 @@ from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.records import errors
 from rag_assistant.retrieval.embeddings.registry import Embedders
-from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
-from rag_assistant.runtime.steady_clock import SteadyClock
+from rag_assistant.runtime.background import Heartbeat, JobQueue, SteadyClock, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore

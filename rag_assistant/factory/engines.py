@@ -26,8 +26,8 @@ from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
+from rag_assistant.runtime.background import Probe
 from rag_assistant.runtime.data_dir import installation_id
-from rag_assistant.runtime.probe import Probe
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import LinkedIdentityStore

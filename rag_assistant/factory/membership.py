@@ -1,4 +1,4 @@
-"""This process among those on the same database: its name, its lease, and what it takes over."""
+"""This process among those on the same database: its name, its lease, and what it takes over; and its chores."""
 
 import logging
 import threading
@@ -7,10 +7,13 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from rag_assistant.answering.assistant import Assistant
+from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.records.errors import StorageFailed
-from rag_assistant.runtime.job_queue import Heartbeat
+from rag_assistant.runtime.background import Heartbeat
+from rag_assistant.runtime.data_dir import Disk
 from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS, Leases, ProcessKind
+from rag_assistant.storage.scheduled_backups import ScheduledBackups
 from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
@@ -80,3 +83,31 @@ class Membership(Struct):
         if name is not None:
             self.assistant.give_up_running()
             self.take_name(name)
+
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 60.0
+
+
+class Upkeep(Heartbeat):
+    """Looks after what is stored; without ``retention``, another process does what is due by age."""
+
+    def __init__(self, disk: Disk, backups: ScheduledBackups, leases: Leases, retention: Retention | None) -> None:
+        super().__init__(self.look, INTERVAL_SECONDS)
+        self._disk = disk
+        self._backups = backups
+        self._leases = leases
+        self._retention = retention
+
+    def look(self) -> None:
+        """Do what is due."""
+        if self._retention is not None:
+            self._retention.look()
+        try:
+            self._disk.watch()
+            if self._leases.is_first_worker:
+                self._backups.run_if_due()
+            self._backups.last_status = self._backups.status()
+        except (StorageFailed, OSError) as error:
+            log.error("The disk, or whether a backup is due, could not be looked at: %s", error)

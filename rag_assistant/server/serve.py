@@ -160,7 +160,7 @@ def limit_arenas() -> None:
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """Return what differs from waitress's defaults. Trusted proxies are decided in web/entry.py."""
+    """Return what differs from waitress's defaults. Trusted proxies are decided in web/middleware.py."""
     logging.getLogger("waitress").setLevel(logging.ERROR)  # A client that leaves or a growing queue is no news.
     return {
         "connection_limit": max_connections(settings),

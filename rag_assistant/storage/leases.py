@@ -1,7 +1,8 @@
 """Which processes are alive: what one of them works on is claimed for as long as it is registered here.
 
 On PostgreSQL each process increments a counter in its row, and the others check whether it moves; clocks are never
-compared. On SQLite all processes are on this machine, and the locks of the data folder tell which are alive.
+compared. On SQLite all processes are on this machine, and the locks of the data folder tell which are alive. Also what
+servers on one database share: the settings that were changed on the page.
 """
 
 import logging
@@ -10,12 +11,15 @@ from collections.abc import Callable, Mapping
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
 from typing import Any, Literal
 
+from msgspec import structs
 from sqlalchemy import ColumnElement, delete, func, insert, select, true, update
+from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records.errors import SettingsError
+from rag_assistant.records.errors import SettingsChanged, SettingsError
+from rag_assistant.settings.live import SharedValues
 from rag_assistant.settings.schema import conflict, differences
 from rag_assistant.storage.database import Database, Store
-from rag_assistant.storage.tables import processes
+from rag_assistant.storage.tables import page_settings, processes
 
 log = logging.getLogger(__name__)
 
@@ -158,3 +162,21 @@ class Leases(Store):
                 silence = "Process %s has been silent for %g seconds; others take over its work."
                 log.warning(silence, name, LEASE_SECONDS)
         return buried
+
+
+class PageSettings(Store):
+    """Keeps the last change of settings on the page."""
+
+    def read(self) -> SharedValues:
+        newest = select(page_settings).order_by(page_settings.c.version.desc()).limit(1)
+        return next(iter(self._records(newest, SharedValues)), SharedValues())
+
+    def write(self, changed: SharedValues) -> None:
+        """Replace the version before. Raises SettingsChanged if it is no longer the last one."""
+        own = page_settings.c.version
+        try:
+            with self._database.write() as connection:
+                connection.execute(insert(page_settings).values(structs.asdict(changed)))
+                connection.execute(delete(page_settings).where(own < changed.version))
+        except IntegrityError as error:
+            raise SettingsChanged("The settings were changed at the same moment; nothing was saved.") from error

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Executable, func, select, text, update
 
 from rag_assistant.records.errors import StorageFailed
-from rag_assistant.runtime.probe import MAX_SECONDS, Probe
+from rag_assistant.runtime.background import MAX_SECONDS, Probe
 from rag_assistant.storage.database import Database, sqlite_module
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, embedders, processes, turns

@@ -10,16 +10,15 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.records.base import build_types
 from rag_assistant.services import Services, open_services
 from rag_assistant.settings.package_files import FILES
-from rag_assistant.web import assets, entry, errors, health, identity, languages, occupancy, routing, security
+from rag_assistant.web import assets, errors, health, identity, languages, middleware, routing, security
 from rag_assistant.web.api.events import Readers
 from rag_assistant.web.request_parsing import refuse_unknown
 
 # Each has a blueprint.
 PARTS = (
     "api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
-    "api.archive v1.routes openapi.routes api.mcp pages.conversation pages.documents pages.source pages.receipt "
-    "pages.history pages.ratings pages.notes pages.sidebar pages.settings pages.account pages.provider "
-    "pages.sharing pages.people pages.handbook"
+    "api.archive v1.routes openapi.routes mcp.tools pages.conversation pages.documents pages.source pages.receipt "
+    "pages.history pages.ratings pages.sidebar pages.settings pages.account pages.sharing pages.people pages.handbook"
 ).split()
 
 
@@ -42,8 +41,7 @@ def app_of(services: Services) -> Flask:
     app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
-    app.wsgi_app = entry.Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
-    entry.init_app(app)
+    middleware.init_app(app, services.settings.current)
     security.init_app(app, services.settings.current)
     languages.init_app(app)
     errors.init_app(app)
@@ -61,6 +59,6 @@ def app_of(services: Services) -> Flask:
             services.membership.hold()
 
     identity.init_app(app, services)
-    occupancy.init_app(app)
+    middleware.limit_requests(app)
     app.before_request(refuse_unknown)
     return app

@@ -1,8 +1,9 @@
-"""Maps every error to HTTP: one status for each class, one shape for all."""
+"""Maps every error to HTTP: one status for each class, one shape for all, and those of OpenAI and Anthropic."""
 
 import errno
 import logging
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -14,7 +15,6 @@ from rag_assistant.records import errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.routing import ANTHROPIC, FOR_PROGRAMS, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.v1.errors import anthropic_error, openai_error, openai_status
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,18 @@ RETRY_AFTER_SECONDS = 5
 # Besides every 503: errors that may go away by themselves.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 OPENAI = "/v1/"
+# There, an invalid value and a needed decision are both a bad request.
+OPENAI_STATUS = {409: 400, 422: 400}
+# These have their own status: clients retry a 409, and what is busy may be free a moment later.
+OPENAI_OWN_STATUS = {"ConversationBusy": 409, "ContextTooLong": 400}
+OPENAI_KINDS = {403: "permission_error", 429: "rate_limit_error"}
+OPENAI_CODES = {"QuestionDoesNotFit": "context_length_exceeded", "ContextTooLong": "context_length_exceeded"}
+ANTHROPIC_KINDS = {
+    401: "authentication_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    503: "overloaded_error",
+}
 PROBLEM = "application/problem+json"
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "This could not be written to disk; see the server log. Nothing that was stored is lost."
@@ -151,7 +163,7 @@ def _sentence(error: HTTPException) -> str:
 def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Response:
     whole_services().observer.metrics.refusals.labels(data["type"]).inc()
     if request.path.startswith(OPENAI):
-        status = openai_status(status, data["type"])
+        status = OPENAI_OWN_STATUS.get(data["type"]) or OPENAI_STATUS.get(status, status)
     if _wants_problem():
         return _problem(status, data)
     if request.path.startswith(OPENAI):
@@ -182,3 +194,22 @@ def _problem(status: int, data: dict[str, Any]) -> Response:
     response = make_response(jsonify(problem | ({"details": data["details"]} if "details" in data else {})), status)
     response.mimetype = PROBLEM
     return response
+
+
+def openai_error(status: int, error: Mapping[str, Any], param: str | None = None) -> dict[str, Any]:
+    """Return an error in OpenAI's shape, for OpenAI's status; ``param`` is the invalid field."""
+    kind = "server_error" if status >= 500 else OPENAI_KINDS.get(status, "invalid_request_error")
+    shown = {"message": error["message"], "type": kind, "param": param, "code": code_of(error["type"])}
+    return shown | ({"details": error["details"]} if "details" in error else {})
+
+
+def anthropic_error(status: int, error: Mapping[str, Any], param: str | None = None) -> dict[str, Any]:
+    """Return an error in Anthropic's shape, for OpenAI's status; ``param`` is the invalid field."""
+    shown = openai_error(status, error, param)
+    kind = ANTHROPIC_KINDS.get(status) or shown["type"].replace("server_error", "api_error")
+    return {"type": "error", "error": shown | {"type": kind}}
+
+
+def code_of(name: str) -> str:
+    """Return the code of an error's name, such as conversation_not_found."""
+    return OPENAI_CODES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -11,8 +11,7 @@ from babel.numbers import format_decimal
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
 
-from rag_assistant.web.i18n import sentences
-from rag_assistant.web.i18n.catalogs import translations
+from rag_assistant.web.i18n.catalogs import translate, translations
 from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
 from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
 
@@ -69,7 +68,7 @@ def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
 
 def translated(sentence: Any) -> str:
     """Return an English sentence from lower layers, such as an error, in the language of the request."""
-    return sentences.translate(language().code, str(sentence))
+    return translate(language().code, str(sentence))
 
 
 def number(value: float, digits: int | None = None) -> str:
@@ -106,7 +105,7 @@ def _speak_to_our_page(response: Response) -> Response:
 def in_words_of(spoken: Language, data: Any, is_sentence: bool = False) -> Any:
     """Return a response's data with its sentences translated; names and codes stay as they are."""
     if isinstance(data, str):
-        return sentences.translate(spoken.code, data) if is_sentence else data
+        return translate(spoken.code, data) if is_sentence else data
     if isinstance(data, list):
         return [in_words_of(spoken, one, is_sentence) for one in data]
     if not isinstance(data, dict):

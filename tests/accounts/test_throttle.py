@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from rag_assistant.accounts.throttle import (
+from rag_assistant.accounts.passwords import (
     FREE_FOR_BOTH,
     FREE_FOR_ONE,
     FREE_SUCCESSES,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rag_assistant.runtime.job_queue import JobQueue
+from rag_assistant.runtime.background import JobQueue
 
 Done = list[tuple[str, int]]
 # A busy machine must not fail a test.

@@ -20,7 +20,7 @@ METHODS = {name: name for name in ("search", "match", "fullmatch")} | dict.fromk
 # Where an inline pattern has its flags, if they aren't named.
 FLAGS_AT = {"sub": 4, "subn": 4, "split": 3}
 # Made of a translator's sentences, which the test feeds apart, and of literal texts alone, for constants that it sees.
-MADE_OF_TEXTS = frozenset({"rag_assistant.web.i18n.sentences", "rag_assistant.web.pages.history"})
+MADE_OF_TEXTS = frozenset({"rag_assistant.web.i18n.catalogs", "rag_assistant.web.pages.history"})
 MAX_DEPTH = 4
 # What people write, and what Markdown, tables and citations are made of.
 LETTERS = (

@@ -16,7 +16,7 @@ CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content":
 STATIC = ("static", "versioned_static")
 # Destructive routes come last, so that everything before finds its data.
 ENDINGS = (
-    "notes_api.delete", "note_pages.delete",
+    "notes_api.delete", "history_pages.delete_note",
     "history_pages.erase", "projects_api.delete", "sharing_pages.delete_project", "sharing_api.revoke",
     "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
@@ -58,8 +58,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "pages.choose_version": {"version": "1"},
     "history_pages.edit_summary": {"text": "Seized."},
     "history_pages.mark": {"pinned": "true"},
-    "note_pages.add": {"text": "Seized."},
-    "note_pages.change": {"pinned": "true"},
+    "history_pages.add_note": {"text": "Seized."},
+    "history_pages.change_note": {"pinned": "true"},
     "rating_pages.rate": {"rating": "down"},
     "document_pages.change": {"name": "seized.txt", "tags": "seized"},
     "document_pages.act_on_selected": {"do": "ask"},

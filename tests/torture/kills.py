@@ -41,7 +41,7 @@ EMBEDDINGS = "rag_assistant.storage.documents.embeddings:EmbeddingStore"
 STEPS_OF_AN_INGEST = (
     "rag_assistant.documents.uploads:Uploads.receive:after:1",
     f"{DOCUMENTS}.add:after:1",
-    "rag_assistant.runtime.job_queue:JobQueue.add:after:2",
+    "rag_assistant.runtime.background:JobQueue.add:after:2",
     f"{DOCUMENTS}.take:before:1",
     f"{DOCUMENTS}.take:after:1",
     f"{READING}:extract:after:1",

@@ -25,7 +25,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.runtime.probe import Probe
+from rag_assistant.runtime.background import Probe
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web import create_app

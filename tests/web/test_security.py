@@ -146,7 +146,7 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
         "healthz", "readyz", "versioned_static",
         *(f"account_pages.{name}" for name in ("login", "sign_in", "setup", "make_first", "choose_password")),
         "account_pages.keep_password",
-        *(f"provider_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
+        *(f"account_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
         "openapi.openapi_json", "openapi.docs", "mcp.llms_txt", "help_pages.front", "help_pages.page",
         *(f"help_pages.{name}" for name in ("manifest", "favicon", "service_worker", "offline")),
     }  # fmt: skip

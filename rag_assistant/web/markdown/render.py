@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.web.languages import gettext
-from rag_assistant.web.markdown.marked import END, START, mark_between
+from rag_assistant.web.markdown.passage import END, START, mark_between
 
 # A list opens two levels, itself and its item, and its content needs one more below the parser's own limit.
 LEVELS_OF_A_LIST = 2

@@ -1,4 +1,6 @@
-"""The tools offered to other programs, implemented by the same functions as the API."""
+"""The tools offered to other programs, implemented by the same functions as the API; over HTTP, one message in and one
+out; and llms.txt.
+"""
 
 import json
 import logging
@@ -6,6 +8,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
+from flask import Blueprint, Response, render_template, request
+
+from rag_assistant import __version__
 from rag_assistant.answering.tool_arguments import (
     Arguments,
     ListDocuments,
@@ -24,10 +29,13 @@ from rag_assistant.records.views import PassageAnswer, conversation_view, data_o
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.services import Services
-from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError
+from rag_assistant.web.identity import identity
+from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError, reply_to
 from rag_assistant.web.request_bodies import QueryBody
+from rag_assistant.web.routing import PUBLIC, READ, services
 
 log = logging.getLogger(__name__)
+blueprint = Blueprint("mcp", __name__)
 
 MAX_LISTED = 100
 ID = "a whole number, 1 or more"
@@ -176,3 +184,21 @@ def _answer_text(turn: Turn) -> str:
 def _result(text: str, data: dict[str, Any] | None = None, *, failed: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": failed}
     return result if data is None else result | {"structuredContent": data}
+
+
+@blueprint.post("/mcp", policy=READ)
+def mcp() -> Response:
+    """Answer a message of a client."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    reply = reply_to(request.get_data(), AssistantTools(services(), identity().abilities), headers)
+    if reply.message is None:
+        return Response(status=reply.status)
+    return Response(json.dumps(reply.message), reply.status, content_type="application/json")
+
+
+@blueprint.get("/llms.txt", policy=PUBLIC)
+def llms_txt() -> Response:
+    """Describe this server and the addresses that programs can use."""
+    tools = [tool["name"] for tool in AssistantTools(services()).listed()]
+    text = render_template("llms.txt", version=__version__, tools=tools)
+    return Response(text, content_type="text/plain; charset=utf-8")

@@ -21,10 +21,9 @@ from rag_assistant.web.api.documents import sought_documents, uploaded_files
 from rag_assistant.web.forms import as_form, to_page
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
-from rag_assistant.web.markdown.marked import with_edges
+from rag_assistant.web.markdown.passage import shown_text, with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages import document_status
-from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, read_body, whole_number

@@ -1,11 +1,11 @@
-"""A person's changes to the model's view, as plain forms; and its description for the pages."""
+"""A person's changes to the model's view, and their notes, as plain forms; and its description for the pages."""
 
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
@@ -13,15 +13,18 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules, default_rules
 from rag_assistant.history.figures import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
-from rag_assistant.records import QUOTES, Turn, Unset
+from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS, QUOTES, Turn, Unset
 from rag_assistant.records.validation import storable_value
 from rag_assistant.records.views import messages_sent
+from rag_assistant.web.api import notes as notes_api
 from rag_assistant.web.api.conversations import edit_summary
 from rag_assistant.web.api.turns import change_turn
 from rag_assistant.web.forms import as_form, to, to_its_turn, to_turn
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.markdown.render import plain_text
-from rag_assistant.web.routing import ASK, services
+from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("history_pages", __name__)
 
@@ -46,6 +49,28 @@ def erase(turn_id: int) -> Response:
     """Erase a turn permanently, and show what is left of it."""
     left = services().eraser.erase(turn_id)
     return to_turn(left, at=left.number)
+
+
+@blueprint.get("/notes", policy=READ)
+def notes() -> str:
+    """Show all notes and a form for a new one: with ``turn``, from a turn, or from the ``text`` selected in it."""
+    turn_id = whole_number("turn", None, 1, MAX_INT32)
+    turn = services().turns.get(turn_id) if turn_id is not None else None
+    text = request.args.get("text", "").strip() or (turn.question if turn else "")
+    return render_template(
+        "notes.html",
+        notes=services().notes.all(),
+        turn=turn,
+        text=text[:MAX_NOTE_CHARS],
+        max_note_chars=MAX_NOTE_CHARS,
+        **frame(None),
+    )
+
+
+to_notes = to("history_pages.notes")
+blueprint.post("/notes", policy=ASK, endpoint="add_note")(as_form(notes_api.add, to_notes))
+blueprint.post("/notes/<int:note_id>", policy=ASK, endpoint="change_note")(as_form(notes_api.change, to_notes))
+blueprint.post("/notes/<int:note_id>/delete", policy=ASK, endpoint="delete_note")(as_form(notes_api.delete, to_notes))
 
 
 @blueprint.app_template_test()

@@ -16,7 +16,7 @@ from rag_assistant.retrieval.claims import repeated_range, sentences_citing
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables, spelled_out
 from rag_assistant.web.languages import gettext, language
-from rag_assistant.web.markdown.marked import with_edges
+from rag_assistant.web.markdown.passage import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame

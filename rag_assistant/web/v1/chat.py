@@ -7,8 +7,8 @@ import msgspec
 
 from rag_assistant.records import Event
 from rag_assistant.web.api.events import HEARTBEAT
-from rag_assistant.web.v1.errors import openai_error
-from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, tokens_of
+from rag_assistant.web.errors import openai_error
+from rag_assistant.web.v1.answers import About, citations_of, extension, finish_reason_of, tokens_of
 
 DONE = b"data: [DONE]\n\n"
 

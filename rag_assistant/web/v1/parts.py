@@ -1,10 +1,16 @@
-"""The parts of the bodies in OpenAI's protocol: messages, tools and formats, each read or passed on."""
+"""The parts of the bodies in OpenAI's protocol: messages, tools and formats, each read or passed on; and thoughts
+that come back packed.
+"""
 
+import base64
+from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assistant.records import THOUGHTS
+from rag_assistant.llm.tool_calls import thoughts_in
+from rag_assistant.records import THOUGHTS, Message
 
 
 class Lenient(BaseModel):
@@ -121,3 +127,24 @@ class Kept(Lenient):
 
     type: Literal["tool_uses"]
     value: int = Field(ge=0)
+
+
+def packed_thoughts(data: Mapping[str, Any]) -> str:
+    """Return what a provider wants back with an answer's calls as an opaque text, empty if that is nothing."""
+    calls = [thoughts_in(call) for call in data.get("tool_calls", ())]
+    thoughts = data.get("thoughts", {})
+    return base64.b64encode(msgspec.json.encode([thoughts, calls])).decode() if thoughts or any(calls) else ""
+
+
+def with_packed_thoughts(message: Message, packed: str) -> Message | None:
+    """Return a message of calls with the thoughts in such a text; ``None`` if another server made it."""
+    try:
+        thoughts, calls = msgspec.json.decode(
+            base64.b64decode(packed), type=tuple[dict[str, Any], list[dict[str, Any]]]
+        )
+    except (ValueError, RecursionError):
+        return None
+    if len(calls) != len(message.get("tool_calls") or ()):
+        return None
+    whole = [thoughts_in(carried) | call for carried, call in zip(calls, message["tool_calls"], strict=True)]
+    return thoughts_in(thoughts) | message | {"tool_calls": whole}

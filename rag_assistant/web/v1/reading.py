@@ -18,8 +18,7 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.web.request_parsing import idempotency_key
 from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
-from rag_assistant.web.v1.extension import with_packed_thoughts
-from rag_assistant.web.v1.parts import Call, ChatMessage, ImageUrl, Part, Thinking
+from rag_assistant.web.v1.parts import Call, ChatMessage, ImageUrl, Part, Thinking, with_packed_thoughts
 
 # The answer modes, each as a model.
 MODES: dict[str, AnswerMode] = {

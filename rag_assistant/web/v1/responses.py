@@ -8,9 +8,10 @@ import msgspec
 
 from rag_assistant.records import Event, Message
 from rag_assistant.web.api.events import HEARTBEAT
+from rag_assistant.web.errors import code_of
+from rag_assistant.web.v1.answers import About, citations_of, extension, finish_reason_of, tokens_of
 from rag_assistant.web.v1.chat import DONE
-from rag_assistant.web.v1.errors import code_of
-from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, packed_thoughts, tokens_of
+from rag_assistant.web.v1.parts import packed_thoughts
 
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}

@@ -22,9 +22,7 @@ from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1 import bodies, reading, schemas
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.chat import chunks, completion
-from rag_assistant.web.v1.messages import frames as message_frames
-from rag_assistant.web.v1.messages import message
-from rag_assistant.web.v1.messages_body import MessagesBody, read_messages
+from rag_assistant.web.v1.messages import MessagesBody, message, message_frames, read_messages
 from rag_assistant.web.v1.responses import compaction, items_of, resource
 from rag_assistant.web.v1.responses import frames as response_frames
 

@@ -80,5 +80,5 @@ def test_what_it_asks_of_any_server_holds(address: str) -> None:
 
 
 def test_tools_of_each_kind_of_content_are_passed_on(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.web.api.mcp.AssistantTools", ToolsOfTheSuite)
+    monkeypatch.setattr("rag_assistant.web.mcp.tools.AssistantTools", ToolsOfTheSuite)
     assert sum(passed(address, scenario)[0] for scenario in WITH_ITS_TOOLS) == len(WITH_ITS_TOOLS)

@@ -5,9 +5,16 @@ import time
 import pytest
 
 from rag_assistant.history.words import numbers_in_words, seen, view_sentence
-from rag_assistant.web.i18n.catalogs import catalog
+from rag_assistant.web.i18n.catalogs import (
+    CODE,
+    MAX_CHARS,
+    PLACEHOLDER,
+    PLACEHOLDER_PATTERNS,
+    catalog,
+    pattern_of,
+    translate,
+)
 from rag_assistant.web.i18n.languages import TRANSLATED, Language
-from rag_assistant.web.i18n.sentences import CODE, MAX_CHARS, PLACEHOLDER, PLACEHOLDER_PATTERNS, pattern_of, translate
 
 LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
 

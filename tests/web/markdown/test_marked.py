@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from rag_assistant.web.markdown.marked import END, START, with_edges
+from rag_assistant.web.markdown.passage import END, START, with_edges
 from rag_assistant.web.markdown.render import render_document
 
 TEXT = (

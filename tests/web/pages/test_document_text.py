@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.web.pages.document_text import AROUND, MAX_WHOLE_TEXT_CHARS, Pieces, ShownText, shown_text
+from rag_assistant.web.markdown.passage import AROUND, MAX_WHOLE_TEXT_CHARS, Pieces, ShownText, shown_text
 
 
 def a_text(length: int, *page_starts: int) -> ExtractedText:

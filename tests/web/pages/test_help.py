@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from deploy.help_site import write_site
-from rag_assistant.web.markdown.handbook import Handbook, slug_of
+from rag_assistant.web.pages.handbook import Handbook, slug_of
 
 PROJECT = Path(__file__).resolve().parents[3]
 LINK = re.compile(r'(?:href|src)="([^"]+)"')

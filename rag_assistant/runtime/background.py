@@ -1,7 +1,7 @@
-"""Background work: a queue with a thread.
+"""Background work: a queue with a thread, a small task that is repeated, health checks, and a clock for what is due.
 
 The documents table holds what is to be done, and by whom: documents are claimed there, so a queue may be lost with its
-process, or contain a job twice. Also a thread that repeats a small task.
+process, or contain a job twice.
 """
 
 import heapq
@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 log = logging.getLogger(__name__)
 
@@ -129,3 +130,67 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stopping.wait(self._seconds):
             self._beat()
+
+
+log = logging.getLogger(__name__)
+
+MAX_SECONDS = 1.0
+
+
+class Probe:
+    """Checks a part's state, ``silent`` after a second or an error, and caches it for ``max_age_seconds``."""
+
+    def __init__(self, name: str, ask: Callable[[], str], silent: str, max_age_seconds: float = 0.0) -> None:
+        self._name = name
+        self._ask = ask
+        self._silent = silent
+        self._max_age = max_age_seconds
+        self._lock = threading.Lock()
+        self._asking: threading.Thread | None = None
+        self._said = silent
+        self._asked_at = 0.0
+
+    def state(self) -> str:
+        with self._lock:
+            if self._asking is not None and not self._asking.is_alive():
+                fresh = time.monotonic() - self._asked_at < self._max_age
+                self._asking = self._asking if fresh else None
+            if self._asking is None:
+                self._said, self._asked_at = self._silent, time.monotonic()
+                self._asking = threading.Thread(target=self._run, name=f"{self._name}-probe", daemon=True)
+                self._asking.start()
+            self._asking.join(MAX_SECONDS)
+            return self._silent if self._asking.is_alive() else self._said
+
+    def _run(self) -> None:
+        try:
+            self._said = self._ask()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it does not answer
+            log.error("%s does not answer: %s", self._name, error)
+
+
+log = logging.getLogger(__name__)
+
+MAX_STEP = timedelta(days=1)
+
+
+class SteadyClock:
+    """Compares the clock with the time that has passed, which no setting of the clock changes."""
+
+    def __init__(self) -> None:
+        self._began = _began()
+        self._jumped = False
+
+    def now(self) -> datetime | None:
+        """Return the time; ``None`` while it is a day off. If the clock is right now, the next start believes it."""
+        moment = datetime.now(UTC)
+        jumped = abs(_began() - self._began) > MAX_STEP
+        if jumped and not self._jumped:
+            log.error("The clock jumped to %s: nothing is deleted by age until it is back, or a restart.", moment)
+        self._jumped = jumped
+        return None if jumped else moment
+
+
+def _began() -> datetime:
+    """Return when, by the clock, the machine was started."""
+    return datetime.now(UTC) - timedelta(seconds=time.clock_gettime(time.CLOCK_BOOTTIME))
