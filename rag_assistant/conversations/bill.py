@@ -175,17 +175,19 @@ FORMS = {
 FIRST_NAME = re.compile(_DATA["first_name"])
 REQUEST = re.compile("|".join(_DATA["request"]), re.IGNORECASE)
 BY_FORM: tuple[FactKind, ...] = ("file", "date", "number")
-INSTRUCTION = re.compile(
-    "|".join(one.replace("CLAUSE", _DATA["clause"]) for some in _DATA["instructions"].values() for one in some),
-    re.IGNORECASE,
-)
+# One of each language: one of all would be tried in all its parts at each letter.
+INSTRUCTIONS = [
+    re.compile("|".join(some).replace("CLAUSE", _DATA["clause"]), re.IGNORECASE)
+    for some in _DATA["instructions"].values()
+]
 
 
 def is_instruction(sentence: str) -> bool:
     """Return whether a person forbids something or sets a rule; a question counts if it is a request."""
     if sentence.rstrip().endswith(("?", "？", "؟")) and not REQUEST.search(sentence):  # noqa: RUF001
         return False
-    return INSTRUCTION.search(OPTIONAL.sub("", sentence)) is not None
+    plain = OPTIONAL.sub("", sentence)
+    return any(pattern.search(plain) for pattern in INSTRUCTIONS)
 
 
 def facts_in(sentence: str) -> Iterator[tuple[FactKind, str]]:
