@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from rag_assistant.answering.coverage import with_everything
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import asks_for, quoted_answer
@@ -26,7 +24,7 @@ from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
-from rag_assistant.retrieval.versions import notes_on_versions, time_of, without_other_versions
+from rag_assistant.retrieval.versions import time_of, without_other_versions
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
 
@@ -54,9 +52,8 @@ def search_for(
     ``search_result`` is from before the question was accepted: there is another search only with a model's query, which
     may rewrite a follow-up if ``may_rewrite``. Raises AnswerStopped.
     """
-    live, deps, settings = task.live, task.deps, task.settings
-    turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
-    quotes = profile.endpoint.quotes
+    live, settings, profile = task.live, task.settings, draft.profile
+    turn, quotes = live.turn, profile.endpoint.quotes
     if (
         not profile.passages
         or any(asks_for(kind, turn.question) for kind in ("conversation", "thanks", "greeting"))
@@ -64,31 +61,29 @@ def search_for(
     ):
         return SearchResult()
     if quotes and asks_for("documents", turn.question):
-        documents, count = deps.documents.find("", turn.scope, MAX_LISTED)
+        documents, count = task.deps.documents.find("", turn.scope, MAX_LISTED)
         return SearchResult(documents=tuple(one.name for one in documents), document_count=count)
     is_rewritten = may_rewrite and settings.query_rewriting == "model" and not (quotes or profile.small_model)
     if search_result is not None and not (is_rewritten and search_result.query.leaning >= MIN_LEANING_TO_REWRITE):
         return search_result
     live.tell("searching", "Searching your documents.")
-    exchanges = exchanges_seen(window, settings)
-    library = retriever.library(turn.scope)
+    return _searched(draft, task, is_rewritten)
+
+
+def _searched(draft: Draft, task: Task, is_rewritten: bool) -> SearchResult:
+    """Return what the documents have, also with a model's query if one ``is_rewritten``."""
+    live, deps, profile, budget = task.live, task.deps, draft.profile, task.settings.passages_token_budget
+    turn, retriever, quotes = live.turn, deps.retriever, profile.endpoint.quotes
+    exchanges, library = exchanges_seen(draft.window, task.settings), retriever.library(turn.scope)
     query = retriever.follow_up(turn.question, exchanges, library)
-    how = {
-        "query": turn.question,
-        "by": "words" if query.is_follow_up else "question",
-        "follow_up_context": query.context or None,
-    }
-    limit, budget = profile.passages, settings.passages_token_budget
-    record: dict[str, Any] | None = None
+    rewritten, record = None, None
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewritten, record = rewrite_query(deps.models, live, exchanges, profile.endpoint)
-        if rewritten is not None:
-            passages, support = retriever.find(rewritten, limit, library, budget)
-            if support != "nothing_found":
-                how = {"query": rewritten, "by": "model", "follow_up_context": None}
-    # A rewritten query may find nothing where the words do.
-    if how["by"] != "model":
-        passages, support = retriever.find(query, limit, library, budget)
+    searched = query if rewritten is None else SearchQuery(rewritten)
+    passages, support = retriever.find(searched, profile.passages, library, budget)
+    if searched is not query and support == "nothing_found":  # The words may find something nonetheless.
+        searched = query
+        passages, support = retriever.find(query, profile.passages, library, budget)
     if quotes and support == "nothing_found":
         passages = []  # A model judges for itself.
     document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None
@@ -102,7 +97,13 @@ def search_for(
         language = retriever.foreign_language(turn.question, library)
     search_result = SearchResult(
         sources=number_sources(passages),
-        search=how | {"found": len(passages), "support": support},
+        search={
+            "query": searched.text,
+            "by": "words" if searched.is_follow_up else "question" if searched is query else "model",
+            "follow_up_context": searched.context or None,
+            "found": len(passages),
+            "support": support,
+        },
         query=query,
         guide=frozenset(n for n, one in enumerate(passages, 1) if one.of_guide),
         nearest=tuple(nearest),
@@ -113,11 +114,8 @@ def search_for(
         language=language,
         time=time_of(turn.question, turn.created_at.date()),
     )
-    versions = notes_on_versions(search_result.disagreements, search_result.sources, search_result.time)
-    search_result = replace(search_result, search_notes=(*search_result.search_notes, *versions))
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result
-    searched = SearchQuery(str(how["query"])) if how["by"] == "model" else query
     return with_everything(search_result, retriever, searched, profile, budget)
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from rag_assistant.records import Disagreement, Passage, Source
+from rag_assistant.records import Passage, Source
 from rag_assistant.retrieval.dates import YEAR, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
@@ -31,8 +31,6 @@ OWN_DATES = ("person", "text", "name", "properties")
 # of bench/retrieval/versions.py, measured on the other.
 MIN_SHARED = 0.6
 MAX_COMPARED = 20
-OLDER = "An older document says {value} ({document}, {date})."
-NEWER = "A newer document says {value} ({document}, {date})."
 
 
 def time_of(question: str, today: date) -> str | None:
@@ -82,20 +80,6 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
     """Return the sources without versions of a text that weren't valid at a time."""
     others = {one.n for valid, group in versions_in(sources, time) for one in group if one is not valid}
     return [one for one in sources if one.n not in others]
-
-
-def notes_on_versions(disagreements: Sequence[Disagreement], sources: Sequence[Source], time: str | None) -> list[str]:
-    """Return a sentence for each older or newer version of a text that disagrees with the one valid at a time."""
-    notes = []
-    for valid, group in versions_in(sources, time):
-        for one in group:
-            pairs = (pair for each in disagreements for pair in zip(each.values, each.passages, strict=True))
-            value = next((value for value, numbers in pairs if one.n in numbers and valid.n not in numbers), None)
-            first, last = sorted((one.own_date or "", valid.own_date or ""))
-            if value and first and not last.startswith(first):
-                sentence = OLDER if one.own_date == first else NEWER
-                notes.append(sentence.format(value=value, document=one.document, date=one.date))
-    return notes
 
 
 def _is_version(one: Dated, other: Dated) -> bool:

@@ -20,7 +20,10 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     page.goto(server.url)
     turn = ask(page, question, 1)
     expect(turn.locator(".sources .cited")).to_have_text("1 refunds-b.md, 1 Jun 2024")
-    expect(turn).to_contain_text("An older document says 30 days (refunds-a.md, 2023-01-04).")
+    expect(turn.locator(".disagreement")).to_have_text(
+        "Your documents disagree: 60 days [1], 30 days [2]. The newer document says 60 days."
+    )
+    expect(turn.get_by_text("30 days")).to_have_count(1)
 
     page.goto(f"{server.url}/documents?sort=-date")
     rows = page.locator("table.library tbody tr")

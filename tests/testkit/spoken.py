@@ -23,7 +23,6 @@ SPEAKING = (
     *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
     *("answering/answer", "answering/quoting", "answering/search", "answering/sending", "answering/writer"),
     "retrieval/search",
-    "retrieval/versions",
     *(
         "conversations/actions",
         "conversations/bill",
