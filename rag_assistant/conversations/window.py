@@ -8,25 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
 
+from rag_assistant import history
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.pictures import without_pictures
 from rag_assistant.conversations.summary_lines import without_quotes
-from rag_assistant.history import (
-    TURNS_WORTH_READING,
-    FittedHistory,
-    HistoryPolicy,
-    HistoryStrategy,
-    HistorySummary,
-    LeftOut,
-    LeftOutReason,
-    OverflowChoice,
-    fit_history,
-    left_out,
-    turns_in_window,
-)
 from rag_assistant.records import MAX_INT32, UNSET, Conversation, ConversationSearch, Message, PastTurn, Turn
 
 if TYPE_CHECKING:
@@ -42,8 +30,8 @@ class Rules(Struct, frozen=True):
     """The rules of one request: its own options, else the conversation's, its project's, or the settings'."""
 
     max_history_turns: int | None
-    strategy: HistoryStrategy
-    on_overflow: OverflowChoice
+    strategy: history.HistoryStrategy
+    on_overflow: history.OverflowChoice
     search_conversations: ConversationSearch = "off"
     notes: bool = True
 
@@ -57,7 +45,7 @@ class Window(Struct, frozen=True):
     conversation: Conversation
     rules: Rules
     messages: tuple[Message, ...]
-    policy: HistoryPolicy
+    policy: history.HistoryPolicy
     turns: tuple[PastTurn, ...] = ()
 
 
@@ -94,17 +82,16 @@ def load_window(
 ) -> Window:
     """Read the turns before number ``before`` that the rules may keep."""
     total, most = conversation.visible_turns, rules.max_history_turns
-    newest = None if most is None else turns_in_window(total, most, settings.window_slack)
+    newest = None if most is None else history.turns_in_window(total, most, settings.window_slack)
     if rules.strategy == "smart":
-        newest = min(total, TURNS_WORTH_READING)
+        newest = min(total, history.TURNS_WORTH_READING)
     turns = store.past(conversation, before, newest)
     if not settings.model_images:
         turns = [without_pictures(turn) for turn in turns]
-    summary = conversation.summary
     # What people's decisions leave out: a reset that made room for this turn is reported with it, and a run whose turns
     # are all pinned leaves nothing out.
     standing = [
-        left_out(
+        history.left_out(
             **{name: value for name, value in run.items() if name != "made_room"},
             by_reset=run.get("made_room", False) and conversation.context_start == before,
         )
@@ -115,7 +102,7 @@ def load_window(
         conversation=conversation,
         rules=rules,
         messages=tuple(message for turn in turns for message in turn.messages),
-        policy=HistoryPolicy(
+        policy=history.HistoryPolicy(
             max_history_turns=rules.max_history_turns,
             strategy=rules.strategy,
             tool_iterations_keep=settings.tool_iterations_keep,
@@ -123,7 +110,7 @@ def load_window(
             merge_system_messages=settings.merge_system_messages,
             pinned=tuple(turn.number for turn in turns if turn.pinned),
             pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
-            summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
+            summary=convert(conversation.summary, history.HistorySummary | None, from_attributes=True),
             unread=(*standing, *_unread(conversation, before, turns, newest, rules)),
             turn_numbers=(*(turn.number for turn in turns), before),
             skipped=tuple(one.number for one in _in_view(conversation, turns) if one.number < conversation.view_start),
@@ -134,7 +121,7 @@ def load_window(
 
 def fit_window(
     window: Window, profile: ModelProfile, question: Message, iterations: Sequence[Message] = ()
-) -> FittedHistory:
+) -> history.FittedHistory:
     """Return what the model sees, with the answer's tool iterations so far. Pure. Raises QuestionDoesNotFit."""
     policy = replace(
         window.policy,
@@ -149,7 +136,7 @@ def fit_window(
         else one
         for one in window.messages
     ]
-    return fit_history([system, *past, question, *iterations], policy)
+    return history.fit_history([system, *past, question, *iterations], policy)
 
 
 def _in_view(conversation: Conversation, turns: Sequence[PastTurn]) -> list[PastTurn]:
@@ -159,7 +146,7 @@ def _in_view(conversation: Conversation, turns: Sequence[PastTurn]) -> list[Past
 
 def _unread(
     conversation: Conversation, before: int, turns: Sequence[PastTurn], newest: int | None, rules: Rules
-) -> list[LeftOut]:
+) -> list[history.LeftOut]:
     """Return the run of turns that are in the view but weren't read, if any."""
     read = _in_view(conversation, turns)
     unread = conversation.visible_turns - len(read)
@@ -167,5 +154,5 @@ def _unread(
         return []
     last = (read[-newest].number if newest else before) - 1
     unread_messages = conversation.visible_messages - sum(len(turn.messages) + turn.purged_messages for turn in read)
-    reason: LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
-    return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
+    reason: history.LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
+    return [history.left_out(reason, unread, unread_messages, conversation.view_start, last)]

@@ -11,18 +11,8 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
+from rag_assistant.records import answers
 from rag_assistant.records.accounts import Access, Share
-from rag_assistant.records.answers import (
-    Correction,
-    Doubt,
-    ErrorData,
-    HistoryFigures,
-    SearchData,
-    Step,
-    Strategy,
-    Support,
-    Usage,
-)
 from rag_assistant.records.base import Message, Unset
 from rag_assistant.records.conversations import Conversation, Project, Turn, TurnStatus
 from rag_assistant.records.documents import DateOrigin, DocumentState
@@ -61,7 +51,7 @@ class SourceAnswer(PassageAnswer, frozen=True):
     cited_in: int | None
     conversation_id: int | None
     turn: int | None
-    doubts: list[Doubt]
+    doubts: list[answers.Doubt]
     offered: list[str]
 
     def __post_init__(self) -> None:
@@ -78,7 +68,7 @@ class RatingAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     rated_at: datetime
 
 
-class CorrectionAnswer(Correction, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class CorrectionAnswer(answers.Correction, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A change since the answer to something that the answer rests on."""
 
     sentence: str
@@ -93,7 +83,7 @@ class TurnHead(Struct, frozen=True, kw_only=True):
     status: TurnStatus
     history_trimmed: bool
     notice: str | None
-    history: HistoryFigures | None
+    history: answers.HistoryFigures | None
     model: str | None
 
 
@@ -101,7 +91,7 @@ class TurnStart(TurnHead, frozen=True, kw_only=True):
     """What is known of an answer before its first text."""
 
     question: str
-    search: SearchData | None
+    search: answers.SearchData | None
     sources: list[SourceAnswer]
     notes: list[str]
     pinned: bool
@@ -129,16 +119,16 @@ class TurnAnswer(TurnStart, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A question with its answer."""
 
     answer: str
-    steps: list[Step]
-    support: Support
+    steps: list[answers.Step]
+    support: answers.Support
     doubts: int
-    usage: Usage | None
+    usage: answers.Usage | None
     finished_at: datetime | None
     pictures: int = field(default=0, name="images")
     tool_calls: tuple[dict[str, Any], ...] = ()
     thoughts: dict[str, Any] = {}
     erased_at: datetime | None = None
-    error: ErrorData | None = None
+    error: answers.ErrorData | None = None
     corrections: list[CorrectionAnswer] | None = None
 
 
@@ -171,8 +161,8 @@ class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
     """What a model was sent for a turn, and what was left out."""
 
-    usage: Usage | None
-    support: Support
+    usage: answers.Usage | None
+    support: answers.Support
     doubts: int
     messages: list[Message] = field(default_factory=list)
 
@@ -198,7 +188,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     project_id: int | None = None
     deleted_at: datetime | None = None
     archived: bool = False
-    history_strategy: Strategy | None = None
+    history_strategy: answers.Strategy | None = None
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
@@ -226,7 +216,7 @@ class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
     conversations: int
     scope: Scope | None
     own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
-    history_strategy: Strategy | None = None
+    history_strategy: answers.Strategy | None = None
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
@@ -259,7 +249,7 @@ class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     new: bool | UnsetType = UNSET
 
 
-def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None = None) -> TurnAnswer:
+def turn_view(turn: Turn, corrections: Mapping[int, Sequence[answers.Correction]] | None = None) -> TurnAnswer:
     """Return the API's view of a turn, with later corrections, if they were looked up."""
     view = view_of(TurnAnswer, turn)
     if corrections is None:
@@ -286,7 +276,7 @@ def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
         raise ReceiptNotFound(turn.id)
     shown = {**body, "messages": messages_sent(body)}
     if body.get("search") is not None:
-        shown["search"] = to_builtins(convert(body["search"], SearchData))
+        shown["search"] = to_builtins(convert(body["search"], answers.SearchData))
     return data_of(view_of(ReceiptAnswer, turn)) | shown
 
 

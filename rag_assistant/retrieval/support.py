@@ -13,18 +13,11 @@ from math import inf, log10
 from typing import Literal
 
 from rag_assistant.records import Passage
+from rag_assistant.retrieval import tokenize
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.languages import COMPOUNDING, language_of
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.tokenize import (
-    content_words,
-    query_words,
-    search_words,
-    stem,
-    stems_of_forms,
-    words_with_parts,
-)
 from rag_assistant.retrieval.value_kinds import has_named_kind
 
 Support = Literal["found", "near", "nothing_found"]
@@ -61,12 +54,12 @@ def support_of(
     ``min_share``.
     """
     whole = [f"{one.document} {one.section or ''} {one.text}" for one in passages]
-    texts = list(map(words_with_parts, whole))
-    vocabularies = [set(map(stem, words)) for words in texts]
+    texts = list(map(tokenize.words_with_parts, whole))
+    vocabularies = [set(map(tokenize.stem, words)) for words in texts]
     vocabulary = set().union(*vocabularies)
     compounds = {word for words in texts if language_of(words, min_common=1) in COMPOUNDING for word in words}
     words = _words(f"{query.context} {query.text}", vocabulary, compounds)
-    own = _words(query.text, vocabulary, compounds) if content_words(query.text) else set()
+    own = _words(query.text, vocabulary, compounds) if tokenize.content_words(query.text) else set()
     # A follow-up need not repeat its subject.
     word_sets = [some for some in (words, own) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
@@ -90,9 +83,9 @@ def support_of(
 def _words(question: str, vocabulary: Collection[str], compounds: Collection[str]) -> set[str]:
     """Return the stems of a question's words, in the forms that a vocabulary has, or as a part of a compound."""
     stems = set()
-    for word in query_words(question):
-        forms = stems_of_forms(word)
-        wholes = (stem(one) for one in compounds if len(word) >= MIN_PART_CHARS and word in one)
+    for word in tokenize.query_words(question):
+        forms = tokenize.stems_of_forms(word)
+        wholes = (tokenize.stem(one) for one in compounds if len(word) >= MIN_PART_CHARS and word in one)
         stems.add(next(chain(filter(vocabulary.__contains__, forms), wholes), forms[0]))
     return stems
 
@@ -103,7 +96,7 @@ def _nearest_sentence(
     """Return the similarity of the nearest of the sentences with most of the question's words, or the first enough."""
     lines = (line for passage in passages[:MAX_PASSAGES] for line in passage.text.splitlines())
     sentences = dict.fromkeys(one[:MAX_SENTENCE_CHARS] for line in lines for one in split_text(line))
-    best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))
+    best_first = sorted(sentences, key=lambda text: -len(words & set(map(tokenize.stem, tokenize.search_words(text)))))
     nearest = 0.0
     for sentence in best_first[:MAX_SENTENCES]:
         if nearest < needed:

@@ -24,7 +24,7 @@ from rag_assistant.records import (
     errors,
     turn_of,
 )
-from rag_assistant.storage.conversations import turn_endings, turn_rows
+from rag_assistant.storage.conversations import turn_endings, turn_rows, versions
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
     HAS_NOTES,
@@ -36,12 +36,6 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
-from rag_assistant.storage.conversations.versions import (
-    keep_version,
-    load_turn_locked,
-    refuse_to_regenerate,
-    take_answer_off,
-)
 from rag_assistant.storage.database import Database, Store, person_of
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import key_of
@@ -163,7 +157,7 @@ class TurnStore(Store):
     def retry(self, turn_id: int) -> tuple[Turn, Conversation]:
         """Restart a failed turn, the conversation's last; return it and its conversation. Raises TurnNotRetryable."""
         with self._database.write() as connection:
-            turn, conversation = load_turn_locked(connection, turn_id)
+            turn, conversation = versions.load_turn_locked(connection, turn_id)
             if turn.status != "failed":
                 raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is {turn.status}; only a failed one can be retried. Ask the question again."
@@ -172,7 +166,7 @@ class TurnStore(Store):
                 raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is no longer the last in its conversation. Ask the question again."
                 )
-            take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
+            versions.take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
             recount(connection, turn.conversation_id)
             return _running(connection, turn)
 
@@ -182,14 +176,14 @@ class TurnStore(Store):
         Returns it and its conversation. Raises TurnNotRegenerable, TurnErased, ConversationBusy.
         """
         with self._database.write() as connection:
-            turn, conversation = load_turn_locked(connection, turn_id)
-            refuse_to_regenerate(turn, conversation)
+            turn, conversation = versions.load_turn_locked(connection, turn_id)
+            versions.refuse_to_regenerate(turn, conversation)
             # An answer without text isn't worth keeping.
             values: dict[str, Any] = {"status": "running", "owner": self.owner}
             if turn.answer.strip():
-                keep_version(connection, turn)
+                versions.keep_version(connection, turn)
                 values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
-            take_answer_off(connection, turn_id, values)
+            versions.take_answer_off(connection, turn_id, values)
             recount(connection, turn.conversation_id)
             return _running(connection, turn)
 
