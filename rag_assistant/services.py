@@ -65,8 +65,8 @@ from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
 from rag_assistant.storage.accounts.usage import ModelCountsStore, UsageStore
 from rag_assistant.storage.backup import Kept
-from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.projects import ProjectStore
+from rag_assistant.storage.conversations.receipts import CorrectionStore
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex

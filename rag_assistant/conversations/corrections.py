@@ -10,8 +10,8 @@ from rag_assistant.conversations.summary_lines import SummaryLine, read_lines
 from rag_assistant.records import Conversation, Correction, Source, Turn, find_passage
 from rag_assistant.records.errors import DocumentNotFound
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.receipts import CorrectionStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
 # Identifies a cited passage: its document, its start, its text.

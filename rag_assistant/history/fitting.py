@@ -19,7 +19,6 @@ from rag_assistant.history.budget import (
     estimate_tokens,
     fit_budget,
 )
-from rag_assistant.history.filtering import choose_turns, without_injected
 from rag_assistant.history.receipt import (
     UNANSWERED,
     HistoryReceipt,
@@ -41,7 +40,13 @@ from rag_assistant.history.turns import (
     split_turns,
     uses_tools,
 )
-from rag_assistant.history.window import check_history_limit, keep_last_iterations, turns_in_window
+from rag_assistant.history.window import (
+    check_history_limit,
+    choose_turns,
+    keep_last_iterations,
+    turns_in_window,
+    without_injected,
+)
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import InvalidRequest, SummaryRejected
 

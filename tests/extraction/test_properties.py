@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from rag_assistant.extraction.formats.properties import date_in
+from rag_assistant.extraction.formats.packages import date_in
 from tests.extraction.archives import a_pptx, a_sheet, an_opendocument, an_xlsx, shape
 from tests.extraction.features import page_of, pdf, rtf
 from tests.extraction.reading import read

@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assistant.history import TURNS_WORTH_READING, HistoryPolicy, analyse_history, fit_history
-from rag_assistant.history.filtering import choose_turns
+from rag_assistant.history.window import choose_turns
 from rag_assistant.records import Message
 from tests.history.conversations import NOW, SYSTEM, assistant, iteration, tool_turn, turn, turns, user, without_notice
 

@@ -21,10 +21,10 @@ from rag_assistant.history import (
     trim_history,
     turns_in_window,
 )
-from rag_assistant.history.filtering import without_injected
 from rag_assistant.history.fitting import summary_messages
 from rag_assistant.history.receipt import LeftOutReason, without_notices
 from rag_assistant.history.turns import holds_call, is_completed, joined, uses_tools, without_calls
+from rag_assistant.history.window import without_injected
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import conversations, most_that_must_stay, policies, tokens, violations

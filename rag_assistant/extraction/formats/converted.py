@@ -9,8 +9,7 @@ from typing import Any
 
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
 from rag_assistant.extraction.formats.markup import MARK, raised, with_plain_tables, with_powers
-from rag_assistant.extraction.formats.packages import number
-from rag_assistant.extraction.formats.properties import date_in
+from rag_assistant.extraction.formats.packages import date_in, number
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import attributes_of, content_of
 from rag_assistant.records.documents import ExtractedText

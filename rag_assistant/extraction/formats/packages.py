@@ -1,14 +1,19 @@
-"""Open documents that are ZIP archives of XML, with a limit on unpacked size, and without expanding entities."""
+"""Open documents that are ZIP archives of XML, with a limit on unpacked size, and without expanding entities.
+
+And what several formats have in common: the date among their properties, and charts.
+"""
 
 import io
 import posixpath
+import re
 import zipfile
 import zlib
 from contextlib import suppress
+from datetime import date
 from xml.etree import ElementTree
 
 from rag_assistant.extraction.formats.kinds import SUPPORTED, kind_of_package
-from rag_assistant.extraction.formats.properties import date_in
+from rag_assistant.extraction.formats.markup import table
 from rag_assistant.records.errors import ExtractionFailed
 
 MAX_INFLATED_BYTES = 100_000_000
@@ -170,3 +175,57 @@ def number(text: str | None, otherwise: int = 0) -> int:
 
 def _too_large() -> ExtractionFailed:
     return ExtractionFailed(f"This file is too large once unpacked: more than {MAX_INFLATED_BYTES // 1_000_000} MB.")
+
+
+# As ISO 8601 and PDF have it: 2024-05-31T10:00:00Z, D:20240531100000.
+STAMP = re.compile(r"\s*(?:D:)?(\d{4})-?(\d\d)-?(\d\d)")
+# Earlier ones are the beginning of some calendar.
+MIN_YEAR = 1985
+# Of the empty files that come with python-docx and python-pptx: what is made with these keeps their times.
+TEMPLATES = ("2013-12-23T23:15:00Z", "2013-01-27T09:14:16Z", "2013-01-27T09:15:58Z")
+
+
+def date_in(*stamps: str | None) -> str | None:
+    """Return the day of the first plausible time among some, in ISO 8601."""
+    for match in (STAMP.match(stamp or "") for stamp in stamps if stamp not in TEMPLATES):
+        try:
+            day = date(*map(int, match.groups())) if match else None
+        except ValueError:
+            continue
+        if day and day.year >= MIN_YEAR and day <= date.today():
+            return day.isoformat()
+    return None
+
+
+def charts_of(roots: list[Element]) -> list[str]:
+    """Return of each chart the title, and the figures behind it as a table."""
+    blocks: list[str] = []
+    for root in roots:
+        title = root.find(".//{*}title")
+        text = "".join(part.text or "" for part in title.findall(".//{*}t")) if title is not None else ""
+        blocks += [f"Chart: {text}" if text else "", _figures(root)]
+    return blocks
+
+
+def _figures(root: Element) -> str:
+    """Return one row for each category and one column for each series."""
+    head, rows = [""], dict[int, list[str]]()
+    for number, series in enumerate(root.findall(".//{*}ser"), 1):
+        parts = {local(part): _points(part) for part in series}
+        head.append(" ".join(parts.get("tx", {}).values()))
+        names = parts.get("cat") or parts.get("xVal") or {}
+        values = parts.get("val") or parts.get("yVal") or {}
+        for index in sorted(names.keys() | values.keys()):
+            row = rows.setdefault(index, [names.get(index, "")])
+            row += [""] * (number - len(row)) + [values.get(index, "")]
+    return table([head, *(rows[index] for index in sorted(rows))])
+
+
+def _points(element: Element) -> dict[int, str]:
+    points: dict[int, str] = {}
+    for point in element.iter():
+        if local(point) in ("pt", "tx"):
+            value, index = point.findtext("{*}v"), point.get("idx", "0")
+            if value and index.isdigit():
+                points[int(index)] = value
+    return points

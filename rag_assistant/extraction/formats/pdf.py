@@ -18,7 +18,7 @@ from msgspec.structs import astuple, replace
 from rag_assistant.extraction.formats.attachments import Attachments, Read, read_attachments
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.markup import joined, pages_of
-from rag_assistant.extraction.formats.properties import date_in
+from rag_assistant.extraction.formats.packages import date_in
 from rag_assistant.extraction.formats.texts import clean, is_misread, is_no_language
 from rag_assistant.extraction.recognised import Box, box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word

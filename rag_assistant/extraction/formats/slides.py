@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
-from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, charts_of, local, number
 from rag_assistant.extraction.formats.word_lists import MAX_NUMBER, labelled, written
 from rag_assistant.extraction.recognised import Box, reading_order
 from rag_assistant.records.documents import ExtractedText

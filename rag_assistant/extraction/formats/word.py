@@ -7,9 +7,8 @@ from msgspec import Struct, field
 
 from rag_assistant.extraction.formats import DATA, markup
 from rag_assistant.extraction.formats.attachments import Read
-from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import DOCX, media_type_of
-from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, charts_of, local, number
 from rag_assistant.extraction.formats.word_lists import DEEPEST_LIST, Lists, labelled, lists_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument

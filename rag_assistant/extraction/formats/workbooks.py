@@ -9,11 +9,10 @@ from xml.etree import ElementTree
 from msgspec import Struct, field
 
 from rag_assistant.extraction.formats import packages
-from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, read_converted
 from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import Span, item, joined
-from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, charts_of, local, number
 from rag_assistant.extraction.formats.sheets import BUILT_IN, GENERAL, MAX_COLUMNS, Sheet, shown
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed

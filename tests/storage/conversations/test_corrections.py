@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.receipts import CorrectionStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from tests.conftest import both_engines
