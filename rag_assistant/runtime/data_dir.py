@@ -76,18 +76,25 @@ def installation_id(data_dir: Path) -> str:
 def created_once(path: Path, content: Callable[[], bytes]) -> bytes:
     """Return what a file holds that is created by the first process that needs it, for its owner alone."""
     if not size_of(path):
-        part = path.with_suffix(".part")
-        try:
-            with _one_at_a_time(path.parent):
-                if not size_of(path):
-                    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                        file.write(content())
-                        file.flush()
-                        os.fsync(file.fileno())
-                    part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with _one_at_a_time(path.parent):
+            if not size_of(path):
+                with written_whole(path) as file:
+                    file.write(content())
     return path.read_bytes()
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """Give a file for its owner alone to write; it has its name once it is complete, and otherwise no file is left."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from sqlalchemy.exc import DatabaseError
 from rag_assistant import __version__
 from rag_assistant.files.store import FILE_NAME, FileStore, FolderFiles
 from rag_assistant.records.errors import BackupFailed, StorageDamaged, StorageFailed
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE, drop_leftovers, working_folder
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE, drop_leftovers, working_folder, written_whole
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET
 from rag_assistant.storage.copying import copy_database, is_empty
@@ -81,22 +81,15 @@ def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
     """Write a backup of the current state, also while the server runs. Raises BackupFailed and then leaves no file."""
     if target.exists():
         raise BackupFailed(f"{target} exists already. Name a file that does not.")
-    part = target.with_name(f"{target.name}.part")
     try:
-        with working_folder(data.data_dir, "backup-") as folder:
+        with working_folder(data.data_dir, "backup-") as folder, written_whole(target) as file:
             _copy_of(data, folder)
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                    are_there = _fill(archive, folder, data, progress)
-                file.flush()
-                os.fsync(file.fileno())
-        part.replace(target)
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                are_there = _fill(archive, folder, data, progress)
     except StorageFailed as error:
         raise BackupFailed(f"{error} No backup was written.") from error
     except OSError as error:
         raise BackupFailed(f"{target} cannot be written ({error.strerror}).") from error
-    finally:
-        part.unlink(missing_ok=True)
     return Backup(len(are_there), are_there.count(False), target.stat().st_size)
 
 

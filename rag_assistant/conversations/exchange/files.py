@@ -6,7 +6,6 @@ Like every potentially hostile file, they are read in a sandboxed process.
 from __future__ import annotations
 
 import lzma
-import os
 import re
 import threading
 import zipfile
@@ -27,6 +26,7 @@ from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Exp
 from rag_assistant.extraction.sandbox_process import Limits, confined
 from rag_assistant.records import Document, errors
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
+from rag_assistant.runtime.data_dir import written_whole
 
 if TYPE_CHECKING:  # A sandboxed process has no use for a database.
     from rag_assistant.storage.conversations.exchange import ExchangeStore
@@ -104,20 +104,13 @@ def write_archive(
     Each document comes with its file, if that exists. Raises InvalidRequest if the archive exists or can't be written;
     then no file is left.
     """
-    part = path.with_name(f"{path.name}.part")
     try:
         if path.exists():
             raise errors.InvalidRequest(f"{path} exists already. Name a file that does not.")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            counts = pack_archive(file, documents, conversations, notes)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        with written_whole(path) as file:
+            return pack_archive(file, documents, conversations, notes)
     except OSError as error:
         raise errors.InvalidRequest(f"{path} cannot be written ({error.strerror}).") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return counts
 
 
 def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -> Export:
