@@ -17,7 +17,7 @@ from rag_assistant.storage.usage import documents_by_state, sizes_of
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
-from rag_assistant.web.schemas import ModelTestAnswer, SettingAnswer
+from rag_assistant.web.schemas import ModelTestAnswer
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +68,7 @@ def init_app(app: Flask, services: Services) -> None:
     def metrics() -> Response:
         return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
 
-    @app.get(
-        "/api/settings",
-        policy=ADMIN,
-        answer={"settings": list[SettingAnswer], "problem": str | None, "restart_required": list[str]},
-    )
+    @app.get("/api/settings", policy=ADMIN, answer="SettingsAnswer")
     def settings() -> Response:
         problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
         values, origins = services.settings.current.model_dump(mode="json"), services.settings.origins

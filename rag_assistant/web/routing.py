@@ -47,7 +47,8 @@ OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True
 class Operation(Struct, frozen=True):
     """The parameters, body and response of a route.
 
-    ``answer`` is a type (for a route: or its fields), a media type if it isn't JSON, ``None`` if it is empty.
+    ``answer`` is a type (for a route: or its fields), the name of one in openapi/answers.json, a media type if it isn't
+    JSON, ``None`` if it is empty.
     ``events`` are those of its stream: alone or, with an ``answer``, if the body asks for one. ``params`` are the only
     query parameters; a ``form`` has the body's fields. ``file``: the body is a file, also in a form. A ``POST`` of the
     API without a body takes an empty one. Examples are in openapi/operations.json.
@@ -61,7 +62,7 @@ class Operation(Struct, frozen=True):
     file: bool = False
     params: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
-    events: Mapping[str, type] = field(default_factory=dict)
+    events: Mapping[str, type | str] = field(default_factory=dict)
 
 
 DESCRIBED = frozenset(Operation.__struct_fields__)

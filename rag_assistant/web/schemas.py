@@ -1,75 +1,12 @@
-"""The API's answers, except for turns, conversations and documents, which are in records/views.py."""
-
-from typing import Any
+"""The API's answers that are made of our types, besides those of records/views.py; openapi/answers.json has others."""
 
 from msgspec import UNSET, Struct, UnsetType
 
 from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
 from rag_assistant.llm.connection_check import ConnectionCheck
-from rag_assistant.records.answers import ErrorData, Step, Strategy
+from rag_assistant.records.answers import Strategy
 from rag_assistant.records.views import ConversationAnswer, CorrectionAnswer, Overflow, StartEvent, TurnAnswer
-
-
-class ErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error."""
-
-    error: ErrorData
-
-
-class Problem(Struct, frozen=True, kw_only=True):
-    """An error in the shape of RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: str
-
-
-class OpenAIErrorData(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What went wrong, in OpenAI's shape."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str
-    details: dict[str, Any] | UnsetType = UNSET
-
-
-class OpenAIErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error in OpenAI's shape."""
-
-    error: OpenAIErrorData
-
-
-class TokenEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Text to append to the answer, or a replacement for the end of it."""
-
-    text: str | UnsetType = UNSET
-    keep: int | UnsetType = UNSET
-    html: str | UnsetType = UNSET
-
-
-class StateEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the answer is waiting for."""
-
-    state: str
-    message: str
-    read_tokens: int | UnsetType = UNSET
-    request_tokens: int | UnsetType = UNSET
-    conversation_id: int
-    turn_id: int
-    turn: int
-
-
-class StepEvent(Step, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool call."""
-
-    conversation_id: int
-    turn_id: int
-    turn: int
 
 
 class FoundConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,47 +101,19 @@ class ViewedConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_u
     undone: str | UnsetType = UNSET
 
 
-class ShareOfLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much was used, and the limit; null means no limit."""
-
-    used: int | float
-    limit: int | float | None
-
-
-class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A person's usage and limits."""
-
-    questions_per_minute: ShareOfLimit
-    running_answers: ShareOfLimit
-    stored_bytes: ShareOfLimit
-    tokens_per_day: ShareOfLimit
-    cost: ShareOfLimit
-
-
 class ModelTestAnswer(ConnectionCheck, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The result of a connection test; models are those the endpoint lists."""
 
     ok: bool
 
 
-class SettingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting; for a secret, only whether it is set."""
-
-    name: str
-    origin: str
-    live: bool
-    description: str
-    value: Any | UnsetType = UNSET
-    set: bool | UnsetType = UNSET
-
-
 # The events of a stream, each with its data.
-EVENTS: dict[str, type] = {
+EVENTS: dict[str, type | str] = {
     "start": StartEvent,
     "update": StartEvent,
-    "token": TokenEvent,
-    "state": StateEvent,
-    "step": StepEvent,
+    "token": "TokenEvent",
+    "state": "StateEvent",
+    "step": "StepEvent",
     "end": TurnAnswer,
     "error": TurnAnswer,
 }

@@ -6,23 +6,18 @@ from flask import Blueprint, Response, jsonify
 from msgspec import to_builtins
 
 from rag_assistant.accounts.limits import COST_PERIODS, PersonalLimits
-from rag_assistant.records import Ability, ModelUse, Role
+from rag_assistant.records import ModelUse
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import DAY
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ADMIN, READ_AS_PERSON, services, whole_services
-from rag_assistant.web.schemas import LimitsAnswer
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 
-@blueprint.get(
-    "/account",
-    policy=READ_AS_PERSON,
-    answer={"name": str, "role": Role, "scopes": list[Ability], "limits": LimitsAnswer},
-)
+@blueprint.get("/account", policy=READ_AS_PERSON, answer="AccountAnswer")
 def account() -> Response:
     """Return who is asking, what they may do here, and their usage and limits."""
     caller, usage = identity(), services().limits

@@ -15,7 +15,6 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.routing import Operation, Route, routes_of
-from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 
 Schema = dict[str, Any]
 
@@ -35,6 +34,8 @@ QUERY: dict[str, Schema] = _DATA["query"]
 HEADERS: dict[str, Schema] = _DATA["headers"]
 SPECIAL: dict[str, dict[str, Schema]] = _DATA["special"]
 EVENT: Schema = _DATA["event"]
+# The answers that no type of ours makes.
+ANSWERS: dict[str, Schema] = from_json(get_data(str(__package__), "answers.json") or b"")
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
 TEXT: Schema = {"type": "string"}
@@ -117,22 +118,22 @@ def _body(method: str, operation: Operation, example: Schema | None) -> Schema:
         content["multipart/form-data"] = {"schema": form}
     elif operation.body or method == "POST":
         shown = {} if example is None else {"example": example}
-        content["application/json"] = {"schema": _ref(operation.body or NoFields)} | shown
+        content["application/json"] = {"schema": reference_to(operation.body or NoFields)} | shown
     return content
 
 
 def _responses(rule: Route, operation: Operation) -> Schema:
     content: Schema = {}
-    if isinstance(operation.answer, str):
+    if isinstance(operation.answer, str) and "/" in operation.answer:
         content[operation.answer] = {"schema": {} if "json" in operation.answer else {"type": "string"}}
         if rule.rule.endswith("/export"):
             content["application/json"] = {"schema": {"type": "object"}}
     elif operation.answer is not None:
-        content["application/json"] = {"schema": _ref(operation.answer)}
+        content["application/json"] = {"schema": reference_to(operation.answer)}
     if operation.events:
         content[EVENT_STREAM] = {
             "schema": EVENT,
-            "x-events": {name: _ref(kind) for name, kind in operation.events.items()},
+            "x-events": {name: reference_to(kind) for name, kind in operation.events.items()},
         }
     good: Schema = {"description": "The answer."} | ({"content": content} if content else {})
     responses: Schema = {str(operation.status): good}
@@ -140,23 +141,21 @@ def _responses(rule: Route, operation: Operation) -> Schema:
         responses["204"] = {"description": "The stream was read to its end."}
     if rule.endpoint == "readyz":
         responses["503"] = good | {"description": "Not everything is ready."}
-    error = _ref(OpenAIErrorAnswer if rule.rule.startswith(OPENAI) else ErrorAnswer)
-    content = {"application/json": {"schema": error}, PROBLEM: {"schema": _ref(Problem)}}
+    error = reference_to("OpenAIErrorAnswer" if rule.rule.startswith(OPENAI) else "ErrorAnswer")
+    content = {"application/json": {"schema": error}, PROBLEM: {"schema": reference_to("Problem")}}
     return responses | {status: {"description": "An error.", "content": content} for status in ("4XX", "5XX")}
 
 
-def _ref(kind: type) -> Schema:
-    return {"$ref": REF.format(model=kind.__name__)}
+def reference_to(kind: type | str) -> Schema:
+    """Return the schema that refers to a type, or to one of ``ANSWERS``."""
+    return {"$ref": REF.format(model=kind if isinstance(kind, str) else kind.__name__)}
 
 
 def _schemas(app: Flask) -> Schema:
     """Return the schemas of all bodies and responses, and of their parts."""
     operations = [rule.operation for rule, _ in api_routes(app)]
     bodies = {one.body: None for one in operations if one.body is not None and not one.form} | {NoFields: None}
-    answers: list[type] = [ErrorAnswer, OpenAIErrorAnswer, Problem]
-    for operation in operations:
-        answers += [operation.answer] if isinstance(operation.answer, type) else []
-        answers += operation.events.values()
+    answers = [kind for one in operations for kind in (one.answer, *one.events.values()) if isinstance(kind, type)]
     _, definitions = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
     _, schemas = schema_components(dict.fromkeys(answers), ref_template=REF.replace("{model}", "{name}"))
     structs: set[type[Struct]] = set()
@@ -168,7 +167,8 @@ def _schemas(app: Flask) -> Schema:
             if "default" in described and not kind.__struct_config__.omit_defaults:
                 schemas[kind.__name__].setdefault("required", []).append(name)
             described.pop("default", None)
-    return {name: _in_words(schema) for name, schema in {**cast("Schema", definitions["$defs"]), **schemas}.items()}
+    described = {**cast("Schema", definitions["$defs"]), **schemas, **ANSWERS}
+    return {name: _in_words(schema) for name, schema in described.items()}
 
 
 def _add_structs(kind: Any, structs: set[type[Struct]]) -> None:

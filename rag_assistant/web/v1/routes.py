@@ -6,7 +6,7 @@ Stored responses are turns of conversations; other requests come with the turns 
 import base64
 import uuid
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from rag_assistant.records.errors import InvalidRequest, ModelNotFound, Response
 from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import take_pictures
 from rag_assistant.web.routing import ASK, READ, services
-from rag_assistant.web.v1 import bodies, reading, schemas
+from rag_assistant.web.v1 import bodies, reading
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.messages import MessagesBody, message, message_frames, read_messages
@@ -37,14 +37,14 @@ TRUNCATED: dict[str | None, str] = {"ask": "disabled"}
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 
 
-@blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[schemas.Model]})
+@blueprint.get("/models", policy=READ, answer="ModelsAnswer")
 def models() -> Response:
     """List the ways of answering and the projects, each as a model."""
     names = (*reading.MODES, *sorted(reading.projects_by_model()))
     return jsonify(object="list", data=list(map(_model, names)))
 
 
-@blueprint.get("/models/<path:name>", policy=READ, answer=schemas.Model)
+@blueprint.get("/models/<path:name>", policy=READ, answer="Model")
 def model(name: str) -> Response:
     """Return one model."""
     reading.mode_of(name)
@@ -54,10 +54,10 @@ def model(name: str) -> Response:
 @blueprint.post(
     "/chat/completions",
     policy=ASK,
-    answer=schemas.ChatCompletion,
+    answer="ChatCompletion",
     body=bodies.ChatBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
-    events={"": schemas.ChatChunk},
+    events={"": "ChatChunk"},
 )
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
@@ -73,11 +73,11 @@ def chat_completions() -> Response:
 @blueprint.post(
     "/messages",
     policy=ASK,
-    answer=schemas.MessageAnswer,
+    answer="MessageAnswer",
     body=MessagesBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
     params=("beta",),
-    events={"*": schemas.MessageEvent},
+    events={"*": "MessageEvent"},
 )
 def messages() -> Response:
     """Answer the last message in Anthropic's protocol; the window applies as to a chat."""
@@ -87,19 +87,14 @@ def messages() -> Response:
     return streamed(incoming, message_frames) if body.stream else whole(incoming, message)
 
 
-@blueprint.post("/messages/count_tokens", policy=ASK, params=("beta",), answer={"input_tokens": int}, body=MessagesBody)
+@blueprint.post("/messages/count_tokens", policy=ASK, params=("beta",), answer="CountTokensAnswer", body=MessagesBody)
 def count_tokens() -> Response:
     """Count the tokens of messages with what goes along; what a window would leave out is counted, too."""
     body, _ = bodies.read_openai(MessagesBody)
     return jsonify(input_tokens=tokens_sent(body, read_messages(body)))
 
 
-@blueprint.post(
-    "/embeddings",
-    policy=ASK,
-    answer={"object": Literal["list"], "data": list[dict[str, Any]], "model": str, "usage": dict[str, int]},
-    body=bodies.EmbeddingsBody,
-)
+@blueprint.post("/embeddings", policy=ASK, answer="EmbeddingsAnswer", body=bodies.EmbeddingsBody)
 def embeddings() -> Response:
     """Embed texts with the embedding model that searches the documents."""
     body, _ = bodies.read_openai(bodies.EmbeddingsBody)
@@ -142,10 +137,10 @@ def _model(name: str) -> dict[str, Any]:
 @blueprint.post(
     "/responses",
     policy=ASK,
-    answer=schemas.ResponseAnswer,
+    answer="ResponseAnswer",
     body=bodies.ResponseBody,
     headers=("X-Conversation-Id", "Idempotency-Key"),
-    events={"response.*": schemas.ResponseEvent},
+    events={"response.*": "ResponseEvent"},
 )
 def create_response() -> Response:
     """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
@@ -185,12 +180,7 @@ def _question_of(body: bodies.ResponseBody, sent: reading.Sent) -> tuple[Questio
     return question, named is not None or (alone and body.store is not False)
 
 
-@blueprint.post(
-    "/responses/input_tokens",
-    policy=ASK,
-    answer={"object": Literal["response.input_tokens"], "input_tokens": int},
-    body=bodies.ResponseBody,
-)
+@blueprint.post("/responses/input_tokens", policy=ASK, answer="InputTokensAnswer", body=bodies.ResponseBody)
 def input_tokens() -> Response:
     """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
     body, _ = bodies.read_openai(bodies.ResponseBody)
@@ -216,7 +206,7 @@ def tokens_sent(body: bodies.OpenAIBody, sent: reading.Sent, stored: Conversatio
     "/responses/<response_id>",
     policy=READ,
     params=("include", "include_obfuscation", "stream", "starting_after"),
-    answer=schemas.ResponseAnswer,
+    answer="ResponseAnswer",
 )
 def response(response_id: str) -> Response:
     """Return a stored response as it is now."""
@@ -227,7 +217,7 @@ def response(response_id: str) -> Response:
     "/responses/<response_id>/input_items",
     policy=READ,
     params=("include", "limit", "order", "after"),
-    answer={"object": Literal["list"], "data": list[dict[str, Any]], "first_id": str, "last_id": str, "has_more": bool},
+    answer="InputItemsAnswer",
 )
 def input_items(response_id: str) -> Response:
     """Return the question that a stored response answers."""
@@ -237,15 +227,13 @@ def input_items(response_id: str) -> Response:
     return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
 
 
-@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=schemas.ResponseAnswer)
+@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer="ResponseAnswer")
 def cancel_response(response_id: str) -> Response:
     """Stop a running answer; the text so far is kept."""
     return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
 
 
-@blueprint.delete(
-    "/responses/<response_id>", policy=ASK, answer={"id": str, "object": Literal["response"], "deleted": bool}
-)
+@blueprint.delete("/responses/<response_id>", policy=ASK, answer="DeleteResponseAnswer")
 def delete_response(response_id: str) -> Response:
     """Erase a stored response permanently, with its question."""
     turn = _turn_of(response_id)
@@ -253,7 +241,7 @@ def delete_response(response_id: str) -> Response:
     return jsonify(id=response_id, object="response", deleted=True)
 
 
-@blueprint.post("/responses/compact", policy=ASK, answer=schemas.CompactedHistory, body=bodies.CompactBody)
+@blueprint.post("/responses/compact", policy=ASK, answer="CompactedHistory", body=bodies.CompactBody)
 def compact() -> Response:
     """Summarise the older half of a history, whether it is stored or came along."""
     body, ignored = bodies.read_openai(bodies.CompactBody)

@@ -19,7 +19,16 @@ from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import DOCUMENT_STATES
 from rag_assistant.runtime.public_http import Fetched
 from rag_assistant.services import Services
-from rag_assistant.web.openapi.document import EXAMPLES, HEADERS, ID, QUERY, api_routes, openapi_document, path_of
+from rag_assistant.web.openapi.document import (
+    EXAMPLES,
+    HEADERS,
+    ID,
+    QUERY,
+    api_routes,
+    openapi_document,
+    path_of,
+    reference_to,
+)
 from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 from rag_assistant.web.routing import Operation, routes_of
 from rag_assistant.web.schemas import EVENTS
@@ -213,8 +222,7 @@ def let_pages_be_fetched(services: Services) -> None:
 
 def check_events(document: dict[str, Any], events: Any, body: bytes) -> None:
     for name, _, data in events_of(body):
-        schema = {"$ref": f"#/components/schemas/{events[name].__name__}"}
-        assert problems(document, schema, data) == [], name
+        assert problems(document, reference_to(events[name]), data) == [], name
 
 
 def test_the_chunks_of_a_chat_are_as_described(client: FlaskClient, document: dict[str, Any]) -> None:
