@@ -20,7 +20,7 @@ class ModelSettings(Group):
     """The endpoint's API key. Never shown or logged."""
     openai_model: str | None = None
     """The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists."""
-    models_offered: tuple[str, ...] = setting((), allowed='a list of names, such as ["small", "large"]', strict=False)
+    models_offered: tuple[str, ...] = setting((), allowed='a list of names, such as ["small", "large"]')
     """Other models at the endpoint that people may choose for a question."""
     summary_model: str | None = None
     """Another model at the endpoint, for summaries of older turns. null: the model that answers."""

@@ -26,6 +26,8 @@ Origin = Annotated[str, Field(pattern=r"^https?://[^/*\s]+$")]
 
 def setting(default: Any, *, allowed: str | None = None, live: bool = True, **limits: Any) -> Any:
     """Declare a setting: ``allowed`` completes "it must be ..."; one that isn't ``live`` needs a restart."""
+    if isinstance(default, tuple):  # In JSON it is a list, which strict types would refuse.
+        limits["strict"] = False
     return Field(default, json_schema_extra={"allowed": allowed, "live": live}, **limits)
 
 

@@ -37,22 +37,20 @@ class PeopleSettings(Group):
     )
     """The client's secret. null: this server is a public client. Never shown or logged."""
     oidc_scopes: tuple[str, ...] = at_start(
-        ("openid", "profile", "email"), allowed='a list of scopes, "openid" among them', strict=False
+        ("openid", "profile", "email"), allowed='a list of scopes, "openid" among them'
     )
     """The scopes to request from the provider."""
     oidc_label: str | None = at_start(None, allowed="text of up to 40 characters, or null", min_length=1, max_length=40)
     """The provider's name on the button: Sign in with ... null: its host name."""
     oidc_allowed_domains: tuple[str, ...] = at_start(
-        (),
-        allowed='a list of domains, such as ["example.org"], or ["*"] for everybody the provider lets in',
-        strict=False,
+        (), allowed='a list of domains, such as ["example.org"], or ["*"] for everybody the provider lets in'
     )
     """Only people with a verified email address in one of these may sign in with the provider. Empty: not checked."""
     oidc_groups_claim: str = at_start(
         "groups", allowed='the name of a claim, such as "groups" or "realm_access.roles"', min_length=1
     )
     """The claim that contains a person's groups."""
-    oidc_allowed_groups: tuple[str, ...] = at_start((), allowed='a list of groups, such as ["assistant"]', strict=False)
+    oidc_allowed_groups: tuple[str, ...] = at_start((), allowed='a list of groups, such as ["assistant"]')
     """Only people in one of these may sign in with the provider. Empty: not checked."""
     oidc_admin_group: str | None = at_start(None, allowed="the name of a group, or null", min_length=1)
     """People in this group become administrators at their next sign-in, all others members. null: roles are set
@@ -62,7 +60,7 @@ class PeopleSettings(Group):
     or oidc_allowed_groups."""
     proxy_user_header: str | None = at_start(None, allowed=HEADER, pattern=HEADER_PATTERN)
     """The header in which a proxy says who is signed in. It replaces the sign-in form. null: off."""
-    proxy_user_from: tuple[Network, ...] = at_start((), allowed=NETWORKS, strict=False)
+    proxy_user_from: tuple[Network, ...] = at_start((), allowed=NETWORKS)
     """The proxies whose proxy_user_header is trusted. It is removed from all other requests."""
     proxy_groups_header: str | None = at_start(None, allowed=HEADER, pattern=HEADER_PATTERN)
     """The header with the groups of the signed-in person."""

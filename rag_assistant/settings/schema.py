@@ -1,6 +1,8 @@
 """All settings, from a file for each topic. Pure; loading.py reads them."""
 
+import json
 from collections.abc import Iterable, Mapping
+from pkgutil import get_data
 from typing import Any
 
 from rag_assistant.records.validation import shown
@@ -21,20 +23,19 @@ class Settings(PeopleSettings, ServerSettings, DocumentSettings, ModelSettings, 
     """All settings with their defaults. Read from the last topic to the first, it is the order of docs/settings.md."""
 
 
+_GROUPS: dict[str, list[str]] = json.loads(get_data(__package__, "groups.json") or b"")
 # Rarely changed settings, besides those in OBJECTS.
-ADVANCED = frozenset(
-    "access_log base_path chroma_headers chroma_url chunk_chars cors_origins database_connections drain_seconds "
-    "embedder_options embedding_api_key embedding_base_url history_recall history_token_budget last_answers_seconds "
-    "log_format max_answer_tokens merge_system_messages model_prices otlp_endpoint passages_token_budget "
-    "rerank_api_key rerank_base_url role sources_interval_seconds summary_model tool_iterations_keep trash_days "
-    "trusted_proxies window_slack".split()
-)
+ADVANCED = frozenset(_GROUPS["advanced"])
 # What runs a program, names files, says where the data is or who is let in: whoever gets hold of an administrator's
 # session elsewhere would come from the page to the machine.
-BY_HAND = frozenset(
-    "backup_folder base_path chroma_headers chroma_url cors_origins data_dir database_url document_sources files_url "
-    "host local_model mcp_servers port role trusted_proxies".split()
-) | {name for name in Settings.model_fields if name.startswith(("oidc_", "proxy_", "s3_", "smtp_"))}
+OF_THE_MACHINE = ("oidc_", "proxy_", "s3_", "smtp_")
+BY_HAND = {*_GROUPS["by_hand"], *(name for name in Settings.model_fields if name.startswith(OF_THE_MACHINE))}
+# What servers on one database must share: each has its own settings.json.
+NEEDED_BY_ALL = _GROUPS["needed_by_all"]
+# What affects documents, and so concerns workers.
+OF_DOCUMENTS = _GROUPS["of_documents"]
+# And what users notice: what the model sees, which model answers and how, search, limits, addresses.
+SHARED = [*_GROUPS["shared"], *OF_DOCUMENTS]
 # Objects in settings.json, and the setting for each member. The setting's own name works as well, and is the only one
 # in the environment.
 OBJECTS: dict[str, dict[str, str]] = {
@@ -64,27 +65,6 @@ def is_live(name: str) -> bool:
     """Return whether a change takes effect without a restart."""
     extra = Settings.model_fields[name].json_schema_extra
     return isinstance(extra, dict) and bool(extra["live"])
-
-
-# What servers on one database must share: each has its own settings.json.
-NEEDED_BY_ALL = ("embedder", "files_url")
-# What affects documents, and so concerns workers.
-OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "ocr", "extraction_timeout_seconds"),)
-# And what users notice: what the model sees, which model answers and how, search, limits, addresses.
-SHARED = (
-    *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),
-    *("search_conversations", "notes", "propose_notes"),
-    *("tool_iterations_keep", "history_token_budget", "merge_system_messages", "instructions"),
-    *("openai_model", "models_offered", "small_model", "model_context_tokens", "max_answer_tokens", "temperature"),
-    "when_model_fails",
-    *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),
-    *("maintenance", "announcement"),
-    *("max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
-    *("max_tokens_per_day", "max_tokens_per_day_per_person"),
-    *("max_cost", "max_cost_per_person", "max_cost_period", "model_prices"),
-    *("max_stored_mb_per_person", "answer_timeout_seconds", "allowed_hosts", "base_path"),
-    *OF_DOCUMENTS,
-)
 
 
 def shared_settings(values: Settings) -> dict[str, Any]:

@@ -22,15 +22,11 @@ class ServerSettings(Group):
     --admin."""
     port: int = at_start(8000, ge=0, le=65535)
     """The port to listen on."""
-    allowed_hosts: tuple[str, ...] = at_start(
-        (), allowed='a list of host names, such as ["assistant.example"]', strict=False
-    )
+    allowed_hosts: tuple[str, ...] = at_start((), allowed='a list of host names, such as ["assistant.example"]')
     """Additional host names under which the assistant may be reached. All others are refused."""
-    cors_origins: tuple[Origin, ...] = at_start(
-        (), allowed='a list of origins, such as ["https://app.example"]', strict=False
-    )
+    cors_origins: tuple[Origin, ...] = at_start((), allowed='a list of origins, such as ["https://app.example"]')
     """Origins whose pages may use the API (/api and /v1) from a browser, with a token and never with cookies."""
-    trusted_proxies: tuple[Network, ...] = at_start(("127.0.0.1", "::1"), allowed=NETWORKS, strict=False)
+    trusted_proxies: tuple[Network, ...] = at_start(("127.0.0.1", "::1"), allowed=NETWORKS)
     """Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted."""
     base_path: str = at_start("", allowed='a path such as "/rag", or "" for none', pattern=r"^(/[A-Za-z0-9._~-]+)*$")
     """The path below which a proxy serves the assistant."""

@@ -1,10 +1,12 @@
 """Maps every error to HTTP: one status for each class, one shape for all, and those of OpenAI and Anthropic."""
 
 import errno
+import json
 import logging
 import re
 from collections.abc import Mapping
 from functools import cache
+from pkgutil import get_data
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, render_template, request
@@ -18,27 +20,9 @@ from rag_assistant.web.security import MAX_BODY_BYTES
 
 log = logging.getLogger(__name__)
 
-# A class that isn't listed takes the status of its nearest parent.
-NAMES = {
-    400: "MalformedBody",
-    401: "NotSignedIn SignInFailed",
-    403: "RequestRefused NotAllowed LibraryReadOnly NotLibraryOwner NotProjectOwner",
-    404: "NotFound",
-    409: "Conflict",
-    410: "LinkOver FileMissing FileDamaged",
-    413: "BodyTooLarge",
-    415: "UnsupportedContentType UnsupportedDocument",
-    422: "InvalidRequest InvalidHistoryLimit UnknownCommand IdempotencyKeyReused AddressRefused QuestionDoesNotFit "
-    "PageNotDrawn",
-    429: "TooManyAttempts LimitReached",
-    500: "AssistantError",
-    502: "PageNotFetched MailFailed ModelError",
-    503: "Busy SharedLimitReached ProviderUnreachable OriginUnavailable EmbedderFailed FilesUnavailable "
-    "DatabaseUnavailable ModelBusy",
-    504: "ModelTimedOut",
-    507: "StorageFailed",
-}
-STATUS = {getattr(errors, name): status for status, names in NAMES.items() for name in names.split()}
+# The classes of errors by status. One that isn't listed takes the status of its nearest parent.
+NAMES: dict[str, list[str]] = json.loads(get_data(__package__, "statuses.json") or b"")
+STATUS = {getattr(errors, name): int(status) for status, names in NAMES.items() for name in names}
 # If no duration is known.
 RETRY_AFTER_SECONDS = 5
 # Besides every 503: errors that may go away by themselves.

@@ -1,12 +1,14 @@
 """Traces of answers, sent with OpenTelemetry. Loaded only if ``otlp_endpoint`` is set.
 
-The names are those of its Semantic Conventions for Generative AI; they still change, so all of them are here. The
-provider is the application's own, independent of other uses of OpenTelemetry in the process.
+The names are those of its Semantic Conventions for Generative AI; they still change, so all of them are in names.json.
+The provider is the application's own, independent of other uses of OpenTelemetry in the process.
 """
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pkgutil import get_data
 from urllib.parse import urlsplit
 
 from opentelemetry import trace
@@ -22,18 +24,8 @@ from rag_assistant.runtime.telemetry.steps import Step, Value
 AGENT = "rag-assistant"
 # What speaks OpenAI's protocol counts as OpenAI; its address tells whose it is.
 PROVIDER = "openai"
-OPERATIONS = {"turn": "invoke_agent", "search": "retrieval", "model": "chat", "tool": "execute_tool"}
-NAMES = {
-    "conversation_id": "gen_ai.conversation.id",
-    "model": "gen_ai.request.model",
-    "max_tokens": "gen_ai.request.max_tokens",
-    "temperature": "gen_ai.request.temperature",
-    "finish_reason": "gen_ai.response.finish_reasons",
-    "prompt_tokens": "gen_ai.usage.input_tokens",
-    "completion_tokens": "gen_ai.usage.output_tokens",
-    "tool": "gen_ai.tool.name",
-    "error": "error.type",
-}
+_NAMES: dict[str, dict[str, str]] = json.loads(get_data(__package__, "names.json") or b"")
+OPERATIONS, NAMES = _NAMES["operations"], _NAMES["facts"]
 # Not in the standard.
 OWN_NAMES = {"turn_id", "ending", "turns_dropped"}
 
