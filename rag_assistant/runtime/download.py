@@ -1,16 +1,15 @@
 """Download a large file over HTTP: resumable, and checked before it gets its name."""
 
 import hashlib
-import http.client
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rag_assistant.records.errors import DownloadFailed
+import httpx2
 
-BYTES_AT_ONCE = 1 << 20
+from rag_assistant.records.errors import DownloadFailed
+from rag_assistant.runtime.public_http import reason_of
+
 SILENCE_SECONDS = 60.0
 
 # Called with the bytes received and the total, ``None`` if the server doesn't say.
@@ -43,12 +42,11 @@ def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_
             raise DownloadFailed(f"What {url} sends is {wrong}. It was deleted.")
         part.replace(target)
         tag.unlink(missing_ok=True)
-    except urllib.error.HTTPError as error:
-        raise DownloadFailed(f"{url} answers {error.code} {error.reason}.") from error
-    except (OSError, http.client.HTTPException) as error:
-        cause = getattr(error, "reason", error)  # The cause in urllib's error, which may be a text.
-        reason = getattr(cause, "strerror", None) or cause
-        raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to resume.") from error
+    except httpx2.HTTPStatusError as error:
+        response = error.response
+        raise DownloadFailed(f"{url} answers {response.status_code} {response.reason_phrase}.") from error
+    except (OSError, httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise DownloadFailed(f"{url} could not be fetched: {reason_of(error)}. Run it again to resume.") from error
     return digest
 
 
@@ -59,29 +57,28 @@ def check_file(file: Path, sha256: str | None) -> None:
 
 
 def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:
-    """Download the missing part of a file. Raises OSError or HTTPException if the connection breaks."""
+    """Download the missing part of a file. Raises OSError or HTTPError if the connection breaks."""
     etag = tag.read_text() if part.exists() and tag.exists() else ""
     have = part.stat().st_size if etag else 0
     # If-Range: the rest of the same file, or the whole of one that has replaced it.
     headers = {"Range": f"bytes={have}-", "If-Range": etag} if have else {}
-    try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)
-    except urllib.error.HTTPError as error:
-        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+    headers["Accept-Encoding"] = "identity"
+    with httpx2.stream("GET", url, headers=headers, timeout=SILENCE_SECONDS, follow_redirects=True) as response:
+        if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE and have:
             return  # It is complete.
-        raise
-    with response:
-        have = have if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
-        tag.write_text(response.headers.get("ETag") or "")
+        response.raise_for_status()
+        have = have if response.status_code == httpx2.codes.PARTIAL_CONTENT else 0
+        tag.write_text(response.headers.get("ETag", ""))
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         with part.open("ab" if have else "wb") as file:
-            while piece := response.read(BYTES_AT_ONCE):
-                file.write(piece)
-                have += len(piece)
-                on_progress(have, total)
-    if total is not None and have < total:
-        raise ConnectionResetError(f"the connection broke after {have} of {total} bytes")
+            try:
+                for piece in response.iter_raw():
+                    file.write(piece)
+                    have += len(piece)
+                    on_progress(have, total)
+            except httpx2.RemoteProtocolError as error:
+                raise ConnectionResetError(f"the connection broke after {have} of {total} bytes") from error
 
 
 def _digest(file: Path, begins_with: bytes) -> str | None:
