@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import IO
 
 from msgspec import structs
@@ -123,9 +123,8 @@ class Services(Stores):
             engines.embedder_source(values),
             lambda source: engines.open_embedder(source, values, self.data_dir),
         )
-        self.vectors = VectorSearch(
-            self.embeddings, self.embedders, engines.index_opener(values, self.data_dir, database, self.embeddings)
-        )
+        open_index = partial(engines.open_index, values, self.data_dir, database, self.embeddings)
+        self.vectors = VectorSearch(self.embeddings, self.embedders, open_index)
         self.keywords = KeywordSearch(KeywordIndex(database))
         self.reranking = Reranking(engines.open_reranker(values))
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from time import monotonic
@@ -35,22 +34,14 @@ class Places:
     """A person's concurrent requests: nobody may use up the server's threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken: Counter[Kind] = Counter()
+        self._places = {kind: threading.BoundedSemaphore(count) for kind, count in MAX_PLACES.items()}
         self._work = threading.Semaphore(MAX_WORKED_ON)
 
     def take(self, kind: Kind) -> Callable[[], None]:
         """Take a place and return a function that releases it. Raises LimitReached."""
-        with self._lock:
-            if self._taken[kind] >= MAX_PLACES[kind]:
-                raise LimitReached(f"{MAX_PLACES[kind]} requests of yours are under way already", RETRY_PLACE_SECONDS)
-            self._taken[kind] += 1
-
-        def give_back() -> None:
-            with self._lock:
-                self._taken[kind] -= 1
-
-        return give_back
+        if not self._places[kind].acquire(blocking=False):
+            raise LimitReached(f"{MAX_PLACES[kind]} requests of yours are under way already", RETRY_PLACE_SECONDS)
+        return self._places[kind].release
 
     def work(self) -> Callable[[], None]:
         """Wait until few enough are worked on; return a function that ends this one's work. Raises LimitReached."""

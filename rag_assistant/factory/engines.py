@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,36 +118,32 @@ def extra_for(setting: str, extra: str) -> Iterator[None]:
         ) from error
 
 
-def index_opener(
-    values: Settings, data_dir: Path, database: Database, embeddings: EmbeddingStore
-) -> Callable[[KnownEmbedder], ChromaIndex | PgVectorIndex]:
-    """Return a function that opens the vector index of a model: pgvector if available, otherwise Chroma."""
-
-    def open_index(model: KnownEmbedder) -> ChromaIndex | PgVectorIndex:
-        problem = None
-        if not database.is_sqlite and values.chroma_url is None:
-            table = VectorTable(database)
-            problem = table.prepare()
-            if problem is None:
-                return PgVectorIndex(embeddings, table, VectorIndexes(database), model)
-            log.warning(problem)
-        url, headers = values.chroma_url, values.chroma_headers
-        return ChromaIndex(embeddings, model, data_dir / "chroma", url, headers, notice=problem)
-
-    return open_index
+def open_index(
+    values: Settings, data_dir: Path, database: Database, embeddings: EmbeddingStore, model: KnownEmbedder
+) -> ChromaIndex | PgVectorIndex:
+    """Return the vector index of a model: pgvector if available, otherwise Chroma."""
+    problem = None
+    if not database.is_sqlite and values.chroma_url is None:
+        table = VectorTable(database)
+        problem = table.prepare()
+        if problem is None:
+            return PgVectorIndex(embeddings, table, VectorIndexes(database), model)
+        log.warning(problem)
+    url, headers = values.chroma_url, values.chroma_headers
+    return ChromaIndex(embeddings, model, data_dir / "chroma", url, headers, notice=problem)
 
 
 def open_sources(values: Settings, data_dir: Path) -> list[Source]:
     """Return the configured sources of documents. Raises SettingsError."""
-
-    def open_source(address: str) -> Source:
+    sources: list[Source] = []
+    for address in dict.fromkeys(values.document_sources):
         if address.startswith("git+"):
-            return GitRepository(address, data_dir / "clones")
-        if address.startswith("s3://"):
-            return Bucket(address, open_bucket(address, "document_sources", values, data_dir))
-        return Folder(Path(address))
-
-    return [open_source(address) for address in dict.fromkeys(values.document_sources)]
+            sources.append(GitRepository(address, data_dir / "clones"))
+        elif address.startswith("s3://"):
+            sources.append(Bucket(address, open_bucket(address, "document_sources", values, data_dir)))
+        else:
+            sources.append(Folder(Path(address)))
+    return sources
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:
