@@ -200,6 +200,7 @@ class Services(Stores):
             notes=self.notes,
             retriever=self.retriever,
             documents=self.documents,
+            draw_page=self.page_images.whole_page,
             tools=tools,
             models=self.models,
             writer=self._writer,

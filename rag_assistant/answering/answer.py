@@ -5,11 +5,13 @@ is what people see.
 """
 
 import logging
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from rag_assistant.answering import overflow
 from rag_assistant.answering.coverage import with_coverage
+from rag_assistant.answering.figures import note_unread, with_page_images
 from rag_assistant.answering.live import LiveTurn, step_events
 from rag_assistant.answering.quoting import instead_of_quotes
 from rag_assistant.answering.recall import notes_about, with_recall
@@ -23,6 +25,7 @@ from rag_assistant.conversations.summary_lines import LEAD_INSTEAD, MODEL_LEAD
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
+from rag_assistant.llm.failures import TAKES_NO_PICTURES
 from rag_assistant.records import QUOTES, Conversation, ModelReply, ModelRequest, Turn, errors
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -71,6 +74,8 @@ def answer(
         log.exception("%s failed", live.log_name)
         unexpected = errors.ModelError("Something went wrong on the server; see its log for details. Try again.")
         return deps.writer.fail(live, unexpected)
+    with suppress(errors.StorageFailed):  # A note costs no answer.
+        note_unread(task)
     return deps.writer.finish(live, "completed")
 
 
@@ -84,7 +89,7 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
         text = instead_of_quotes(draft, connected=task.deps.models.connected)
         if text is not None:
             return say(task, text)
-    draft = with_coverage(draft, task)
+    draft = with_page_images(with_coverage(draft, task), task)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = overflow.make_room(build(draft, task), task)
     return _exchange(task, draft)
@@ -120,13 +125,19 @@ def _exchange(task: Task, draft: Draft) -> None:
                 raise
             live.note(WITHOUT_TOOLS)
             profile = profile_of(draft.profile.endpoint, draft.window.conversation, task, uses_tools=False)
-            draft = search_documents(replace(draft, profile=profile), task)
+            draft = with_page_images(search_documents(replace(draft, profile=profile), task), task)
+            continue
+        except errors.ModelError as error:
+            if not (draft.page_images and TAKES_NO_PICTURES.search(str(error))):
+                raise
+            task.deps.models.blind.add(draft.profile.endpoint.key)
+            draft = replace(draft, page_images=())
             continue
         calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
             task.deps.models.tool_habits.learn_unused(draft.profile.endpoint)
             live.note(NO_TOOL_CALLED)
-            draft = searched
+            draft = with_page_images(searched, task)
             continue
         show(task, held, is_continued=bool(text))
         if calls and "tools" in draft.profile.fields:
@@ -232,8 +243,9 @@ def search_instead(draft: Draft, task: Task) -> Draft | None:
 def build(draft: Draft, task: Task) -> BuiltRequest:
     """Return the request of a draft, with what is recalled from earlier turns."""
     # The previous request may have taught how the model counts.
-    ratio = task.deps.models.calibration.ratio(draft.profile.endpoint)
-    draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
+    learned, profile = task.deps.models.calibration, draft.profile
+    ratio, price = learned.ratio(profile.endpoint), learned.picture_tokens(profile.endpoint, profile.picture_tokens)
+    draft = replace(draft, profile=replace(profile, token_ratio=ratio, picture_tokens=price))
     try:
         if draft.iterations:
             return build_request(draft)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from contextlib import suppress
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 from rag_assistant.conversations.model_profile import SMALL_PASSAGE_CHARS, ModelProfile, min_limit
 from rag_assistant.conversations.prompts import excerpt, question_message
 from rag_assistant.conversations.window import Window, fit_window
-from rag_assistant.history import FittedHistory, count_message, estimate_tokens
+from rag_assistant.history import FittedHistory, count_message
 from rag_assistant.history.figures import history_figures
 from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
@@ -114,7 +113,7 @@ class Draft(Struct, frozen=True):
     question, best first, and ``recalled`` those quoted with it; ``evidence`` are passages cited by earlier
     answers, ``past`` turns of other conversations, ``notes`` the matching notes. ``profile`` describes the model; for
     this answer ``ignores_budget`` lifts the configured budget, and ``token_cap`` limits the request after the model
-    refused one as too long.
+    refused one as too long. ``page_images`` are pictures of the pages of some passages, by their numbers.
     """
 
     question: str
@@ -130,11 +129,14 @@ class Draft(Struct, frozen=True):
     ignores_budget: bool = False
     token_cap: int | None = None
     pictures: tuple[DataUrl, ...] = ()
+    page_images: tuple[tuple[int, DataUrl], ...] = ()
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The passages sent with the question: retrieved ones, those cited before, other conversations."""
-        return self.found.sources + self.evidence + self.past
+        seen = {n for n, _ in self.page_images}
+        passages = tuple(replace(one, page_image=True) if one.n in seen else one for one in self.found.sources)
+        return passages + self.evidence + self.past
 
 
 class BuiltRequest(Struct, frozen=True):
@@ -147,8 +149,8 @@ class BuiltRequest(Struct, frozen=True):
     def figures(self) -> dict[str, Any]:
         """The figures of the request for the caller."""
         draft, profile = self.draft, self.draft.profile
-        plain = count_message(question_message(draft.question, (), pictures=draft.pictures), estimate_tokens)
-        passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
+        plain = count_message(question_message(draft.question, (), pictures=draft.pictures), profile.count_tokens)
+        passage_tokens = max(0, self.fitted.receipt.tokens["question"] - plain)
         recalled = sorted(turn.number for turn in draft.recalled)
         figures = history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
         return figures | {"past_turns": self.past_turns, "notes": [note.id for note in draft.notes]}
@@ -201,10 +203,11 @@ def shown_with(turn: Turn, draft: Draft) -> Turn:
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    If the question doesn't fit with its passages, the worst of them are dropped. Notes, recalled turns, cited passages
-    and other conversations only use the remaining room and displace nothing. Raises QuestionDoesNotFit.
+    If the question doesn't fit with its passages, the worst of them are dropped. Pictures of pages, notes, recalled
+    turns, cited passages and other conversations only use the remaining room and displace nothing.
+    Raises QuestionDoesNotFit.
     """
-    built, least = None, replace(draft, recalled=(), evidence=(), past=(), notes=())
+    built, least = None, replace(draft, recalled=(), evidence=(), past=(), notes=(), page_images=())
     while built is None:
         try:
             built = _fitted(least)
@@ -212,7 +215,9 @@ def build_request(draft: Draft) -> BuiltRequest:
             if not least.found.sources or least.iterations:
                 raise
             least = replace(least, found=replace(least.found, sources=least.found.sources[:-1]))
-    for name in ("notes", "recalled", "evidence", "past"):
+    sent = len(built.draft.found.sources)
+    draft = replace(draft, page_images=tuple(one for one in draft.page_images if one[0] <= sent))
+    for name in ("page_images", "notes", "recalled", "evidence", "past"):
         built = _with_most(built, name, getattr(draft, name))
     return built
 
@@ -256,4 +261,5 @@ def question_of(draft: Draft) -> Message:
         unclear=search_result.unclear,
         disagreements=search_result.disagreements,
         pictures=draft.pictures,
+        page_images=draft.page_images,
     )

@@ -18,7 +18,7 @@ from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying, collect
 from rag_assistant.llm.reader import PromptProgress
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, text_in
+from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, pictures_in, text_in
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
 from rag_assistant.retrieval.claims import CITATION, strange_figures
 
@@ -176,7 +176,9 @@ def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelReq
     if ending:
         live.note(ending)
     if live.turn.sources and live.turn.model != QUOTES:
-        figures = strange_figures(text[:MAX_COMPARED_CHARS], "\n".join(map(text_in, request.messages)))
+        is_seen = any(map(pictures_in, request.messages))  # A picture's figures are in no text.
+        sent = "\n".join(map(text_in, request.messages))
+        figures = [] if is_seen else strange_figures(text[:MAX_COMPARED_CHARS], sent)
         if without_quotes(live.text()) != live.text() and not CITATION.search(text):
             live.note(UNCITED)
         if figures:

@@ -28,6 +28,8 @@ class Dependencies(Struct, frozen=True):
     notes: NoteStore
     retriever: Retriever
     documents: DocumentStore
+    # Draws a page of a document within some seconds.
+    draw_page: Callable[[DocumentStore, int, int, float], bytes]
     tools: Tools
     models: LanguageModels
     writer: AnswerWriter

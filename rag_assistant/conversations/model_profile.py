@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from rag_assistant.conversations.prompts import PROMPTS
-from rag_assistant.history import CountTokens, estimate_tokens
+from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, CountTokens, TokenCounter
 from rag_assistant.records import AS_SET, AnswerOptions, Project
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ class ModelProfile(Struct, frozen=True):
     """What all requests to a model share: instructions, tools, number of passages, and token limits.
 
     ``request_tokens`` is the limit for a request, ``max_request_tokens`` the model's own, whatever is configured;
-    ``None`` is no limit. ``token_ratio`` is the model's token count divided by our estimate. ``tools`` are schemas in
+    ``None`` is no limit. ``token_ratio`` is the model's token count divided by our estimate, without pictures of
+    ``picture_tokens`` each. ``tools`` are schemas in
     the OpenAI format, empty if the model doesn't search by itself. ``fields`` are the caller's, passed on unchanged.
     ``note`` reports a setting that can't apply to this model, ``small_model`` what is different for a small one.
     """
@@ -54,12 +54,12 @@ class ModelProfile(Struct, frozen=True):
     fields: Mapping[str, Any] = {}
     note: str | None = None
     small_model: str | None = None
+    picture_tokens: int = TOKENS_PER_ATTACHMENT
 
     @property
     def count_tokens(self) -> CountTokens:
         """The function that counts a text's tokens: our estimate, corrected for the model."""
-        ratio = self.token_ratio
-        return estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
+        return TokenCounter(self.token_ratio, self.picture_tokens)
 
     @property
     def tool_tokens(self) -> int:

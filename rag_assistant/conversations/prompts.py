@@ -80,10 +80,12 @@ def question_message(
     computed: Quote | None = None,
     disagreements: Sequence[Disagreement] = (),
     pictures: Sequence[DataUrl] = (),
+    page_images: Sequence[tuple[int, DataUrl]] = (),
 ) -> Message:
     """Return the question as the model gets it: quoted earlier turns and passages first, the question last.
 
-    Its pictures follow. With ``unclear`` the model is told to ask what is meant; the passages are candidates.
+    Its pictures follow, then those of the pages of some passages, by their numbers. With ``unclear`` the model is
+    told to ask what is meant; the passages are candidates.
     ``coverage`` is how much of what the question needs is in the passages, ``computed`` the result from a table among
     them, and ``notes_read`` what is sent instead of the text of some, by number. ``disagreements`` are theirs.
     """
@@ -110,6 +112,9 @@ def question_message(
         blocks.append(PROMPTS["disagree"].format(_unfence("; ".join(map(str, disagreements)))))
     if any(one.turn is not None for one in sources):
         blocks.append(PROMPTS["from_conversations"])
+    if page_images:
+        blocks.append(PROMPTS["page_images"].format(len(page_images), " ".join(f"[{n}]" for n, _ in page_images)))
+    pictures = [*pictures, *(url for _, url in page_images)]
     return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)
 
 
@@ -208,7 +213,8 @@ def check_sources(turn: Turn, answer: str, is_over: Callable[[], bool]) -> tuple
     own = without_quotes(answer)
     quotes = answer.removesuffix(own)
     quoted = {n: len(sentences_citing(quotes, n)) for n in passages}
-    checked = check_citations(answer, turn.question, passages, is_over)
+    seen = {one.n for one in turn.sources if one.page_image}
+    checked = check_citations(answer, turn.question, passages, is_over, seen)
     return tuple(
         replace(
             source,

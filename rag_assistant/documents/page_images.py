@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from rag_assistant.documents.library import Library
 from rag_assistant.documents.reading import MAX_MEMORY_MB
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.extraction.formats.kinds import IMAGES, PDF
@@ -16,6 +15,7 @@ from rag_assistant.extraction.recognised import letters_of, lines_marked
 from rag_assistant.records import Document
 from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.rows import ScanStore
 
 # The kinds whose pages can be rendered.
@@ -51,31 +51,37 @@ class PagePictures:
         self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
         self._failed: dict[Wanted, tuple[float, str]] = {}
 
-    def picture(self, library: Library, document_id: int, view: PageView) -> bytes:
-        """Return a PNG of a document of a person's library. Raises DocumentNotFound, or PageNotDrawn with why."""
-        key = _key(library.documents.get(document_id), view)
+    def whole_page(self, documents: DocumentStore, document_id: int, page: int, timeout_seconds: float) -> bytes:
+        """Return a PNG of a page without a mark. Raises DocumentNotFound, or PageNotDrawn with why."""
+        return self.picture(documents, document_id, PageView(page, whole=True), timeout_seconds)
+
+    def picture(
+        self, documents: DocumentStore, document_id: int, view: PageView, timeout_seconds: float = MAX_SECONDS
+    ) -> bytes:
+        """Return a PNG of a person's document. Raises DocumentNotFound, or PageNotDrawn with why."""
+        key = _key(documents.get(document_id), view)
         cached = self._known(key)
         if cached is not None:
             return cached
-        if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
+        if not self._drawing.acquire(timeout=min(timeout_seconds, WAIT_TIMEOUT_SECONDS)):
             raise PageNotDrawn("Other pages are being rendered. Try again in a moment.")
         try:
-            return self._known(key) or self._drawn(library, document_id, view)
+            return self._known(key) or self._drawn(documents, document_id, view, timeout_seconds)
         finally:
             self._drawing.release()
 
-    def _drawn(self, library: Library, document_id: int, view: PageView) -> bytes:
+    def _drawn(self, documents: DocumentStore, document_id: int, view: PageView, timeout_seconds: float) -> bytes:
         values = self._settings()
-        with self._uploads.local_file(library.documents, document_id) as (document, path):
+        with self._uploads.local_file(documents, document_id) as (document, path):
             key = _key(document, view)  # A newer version may have replaced it meanwhile.
             try:
                 picture = draw_page(
                     path,
                     document.media_type,
                     view.page,
-                    self._mark(library, document_id, view),
+                    self._mark(documents, document_id, view),
                     memory_mb=MAX_MEMORY_MB,
-                    timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
+                    timeout_seconds=min(timeout_seconds, values.extraction_timeout_seconds),
                 )
             except ExtractionFailed as error:
                 with self._lock:
@@ -100,9 +106,9 @@ class PagePictures:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def _mark(self, library: Library, document_id: int, view: PageView) -> Mark | MarkedLines:
+    def _mark(self, documents: DocumentStore, document_id: int, view: PageView) -> Mark | MarkedLines:
         """Return what to mark of a passage on a page; for a scanned one, its lines."""
-        extracted = library.documents.text(document_id)
+        extracted = documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
         if not 1 <= view.page < len(starts):
             return Mark()

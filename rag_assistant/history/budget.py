@@ -47,12 +47,23 @@ def estimate_tokens(text: str) -> int:
     return ceil(in_ascii / ASCII_CHARACTERS_PER_TOKEN + others / OTHER_BYTES_PER_TOKEN)
 
 
+class TokenCounter(Struct, frozen=True):
+    """Counts the tokens of a text, our estimate times a model's ``ratio``, and knows those of a picture."""
+
+    ratio: float = 1.0
+    picture_tokens: int = TOKENS_PER_ATTACHMENT
+
+    def __call__(self, text: str) -> int:
+        return ceil(estimate_tokens(text) * self.ratio)
+
+
 def count_message(message: Message, count_tokens: CountTokens) -> int:
     """Return the tokens of one message: its text, its attachments, its tool calls and what the chat template adds."""
     tokens = TOKENS_PER_MESSAGE + count_tokens(text_in(message))
     content = message.get("content")
     if isinstance(content, list):
-        tokens += TOKENS_PER_ATTACHMENT * sum(1 for part in content if part.get("text") is None)
+        price = count_tokens.picture_tokens if isinstance(count_tokens, TokenCounter) else TOKENS_PER_ATTACHMENT
+        tokens += price * sum(1 for part in content if part.get("text") is None)
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         tokens += count_tokens(function.get("name") or "") + count_tokens(function.get("arguments") or "")

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any
 
 from msgspec.structs import replace
@@ -112,6 +113,10 @@ class Calibration:
     def ratio(self, endpoint: Endpoint) -> float:
         """Return the factor for our estimates for this model; 1 while unknown."""
         return self._known(endpoint).ratio or 1.0
+
+    def picture_tokens(self, endpoint: Endpoint, expected: int) -> int:
+        """Return what a picture costs by this model's counts, or as expected."""
+        return ceil(self._picture_tokens.get(endpoint.key, expected))
 
     def limited(self, endpoint: Endpoint) -> Endpoint:
         """Return an endpoint with its context limit: the declared one, or one learned since."""

@@ -47,6 +47,8 @@ LIMIT, PROMPT = (
     tuple(re.compile(one.replace("N", NUMBER), re.IGNORECASE) for one in _DATA[name]) for name in ("limit", "prompt")
 )
 TITLE = re.compile(r"<title[^<>]*>([^<]+)</title>", re.IGNORECASE)
+# Or not as many as were sent.
+TAKES_NO_PICTURES = re.compile("|".join(_DATA["takes_no_pictures"]), re.IGNORECASE)
 TAKES_NO_TOOLS = re.compile("|".join(_DATA["takes_no_tools"]).replace("TOOLS", _DATA["tools"]), re.IGNORECASE)
 
 

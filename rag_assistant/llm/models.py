@@ -55,6 +55,8 @@ class LanguageModels:
         self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
         self.extra_requests = ExtraRequests()
+        # Which models refuse pictures.
+        self.blind: set[tuple[str, str | None]] = set()
 
     def for_person(self, refuse_beyond_limits: Callable[[], None], count_tokens: CountTokens) -> LanguageModels:
         """Return the same models for a person, whose tokens are counted and limited."""
@@ -256,6 +258,7 @@ class LanguageModels:
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
                 self.calibration.forget(endpoint)
                 self.extra_requests.forget(endpoint)
+                self.blind.discard(endpoint.key)
                 self._asked_limits.pop(endpoint.key, None)
             raise
 

@@ -29,7 +29,7 @@ class Source(Struct, frozen=True):
     and ``carried_by``; ``offered`` are sentences without a citation that it supports (``retrieval/claims.py``).
     ``cited_in`` is the number of the earlier turn whose citation is the only reason why it was sent. ``date`` is its
     document's when the answer was given, from ``date_from``. A passage from another conversation has NO_DOCUMENT, with
-    ``turn``, ``conversation_id`` and ``date``.
+    ``turn``, ``conversation_id`` and ``date``. With ``page_image`` a picture of its page was sent, too.
     """
 
     n: Number
@@ -49,6 +49,7 @@ class Source(Struct, frozen=True):
     turn: int | None = None
     date: str | None = None
     date_from: DateOrigin | None = None
+    page_image: bool = False
 
     @property
     def own_date(self) -> str | None:

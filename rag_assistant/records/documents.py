@@ -1,7 +1,10 @@
 """Documents: files, their extracted text and chunks, and the passages and sources made of them."""
 
+import re
+import tomllib
 from collections.abc import Mapping
 from datetime import datetime
+from pkgutil import get_data
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
@@ -10,6 +13,9 @@ from msgspec import Struct
 # name, the properties in its file, its file's time, when it was added.
 DateOrigin = Literal["person", "text", "name", "properties", "file", "added"]
 DATE_ORIGINS: tuple[DateOrigin, ...] = get_args(DateOrigin)
+# What names a figure, its caption, and what a question calls it.
+_FIGURES = tomllib.loads((get_data(str(__package__), "figures.toml") or b"").decode())
+FIGURE, CAPTION, FIGURE_KIND = (re.compile(one, re.IGNORECASE | re.MULTILINE) for one in _FIGURES.values())
 
 
 def dated(dates: Mapping[DateOrigin, str], changes: Mapping[DateOrigin, str | None]) -> dict[str, Any]:
@@ -24,8 +30,8 @@ class ExtractedText(Struct, frozen=True):
     """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is Markdown.
 
     ``page_starts`` are character offsets, empty if there are no pages (slides are pages). ``scans`` are the pages,
-    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read.
-    ``dates`` are those that the file has for it.
+    counted from 1, that show something but hold no text; ``figures`` are those with a figure beside their text.
+    ``warning`` says in a sentence what couldn't be read. ``dates`` are those that the file has for it.
     """
 
     text: str
@@ -34,6 +40,7 @@ class ExtractedText(Struct, frozen=True):
     markdown: bool = False
     warning: str | None = None
     scans: tuple[int, ...] = ()
+    figures: tuple[int, ...] = ()
     dates: Mapping[DateOrigin, str | None] = {}
 
 

@@ -53,6 +53,8 @@ class SourceAnswer(PassageAnswer, frozen=True):
     turn: int | None
     doubts: list[answers.Doubt]
     offered: list[str]
+    # A picture of its page was sent, too.
+    page_image: bool = False
 
     def __post_init__(self) -> None:
         if self.turn is not None:

@@ -90,12 +90,16 @@ def _is_citation(text: str, match: re.Match[str]) -> bool:
 
 
 def check_citations(
-    answer: str, question: str, passages: Mapping[int, str], is_over: Callable[[], bool] = lambda: False
+    answer: str,
+    question: str,
+    passages: Mapping[int, str],
+    is_over: Callable[[], bool] = lambda: False,
+    seen: Collection[int] = (),
 ) -> dict[int, Checked]:
     """Return the findings about each passage of an answer, by number, until ``is_over``.
 
     All passages cited by a sentence may support it together. An uncited sentence that a passage contains nearly word
-    for word is offered that citation.
+    for word is offered that citation. What cites one of ``seen``, of whose pages the model had pictures, isn't checked.
     """
     texts = {n: _Text(passage) for n, passage in passages.items()}
     of_question = _Text(question)
@@ -109,7 +113,7 @@ def check_citations(
             cited[n] += 1
         if not numbers and (carrier := _carrier(sentence, texts, of_question, MIN_OFFERED)) is not None:
             checked[carrier] = replace(checked[carrier], offered=(*checked[carrier].offered, sentence))
-        if not cited_numbers:
+        if not cited_numbers or not set(seen).isdisjoint(numbers):
             continue
         own = [texts[n] for n in cited_numbers]
         problem = _problem(sentence, own, of_question)

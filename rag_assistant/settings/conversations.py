@@ -26,6 +26,8 @@ class ModelSettings(Group):
     """Another model at the endpoint, for summaries of older turns. null: the model that answers."""
     model_images: bool = False
     """The model accepts pictures (vision), so questions may include them. false: pictures are refused."""
+    max_page_images: int = setting(2, ge=0, le=4)
+    """With model_images, how many pages with figures are sent as pictures beside their passages. 0: none."""
     model_context_tokens: int | None = setting(None, ge=256)
     """Context window size in tokens, request and answer together. null: the endpoint's value, otherwise unlimited."""
     when_model_fails: Literal["offer", "quote", "fail"] = "offer"

@@ -21,7 +21,14 @@ SPEAKING = (
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     "accounts/single_sign_on",
     *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
-    *("answering/answer", "answering/quoting", "answering/search", "answering/sending", "answering/writer"),
+    *(
+        "answering/answer",
+        "answering/figures",
+        "answering/quoting",
+        "answering/search",
+        "answering/sending",
+        "answering/writer",
+    ),
     "retrieval/search",
     *(
         "conversations/actions",

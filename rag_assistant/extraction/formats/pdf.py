@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from rag_assistant.extraction.formats.attachments import Attachments, Read, read_attachments
+from rag_assistant.extraction.formats.figures import Shown, figures_on, shown_on
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.markup import joined, pages_of
 from rag_assistant.extraction.formats.packages import date_in
@@ -220,7 +221,8 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
         *unread,
     ]
     dates = {"properties": date_in(*map(pdf.get_metadata_value, ("CreationDate", "ModDate")))}
-    return replace(pages_of(texts, PDF, " ".join(filter(None, warnings)) or None), scans=scans, dates=dates)
+    merged = pages_of(texts, PDF, " ".join(filter(None, warnings)) or None)
+    return replace(merged, scans=scans, figures=figures_on([page.shown for page in pages]), dates=dates)
 
 
 def _contents(attached: Iterable[Any]) -> Attachments:
@@ -250,6 +252,7 @@ class Page(Struct, frozen=True):
     is_broken: bool = False
     is_scan: bool = False
     is_garbled: bool = False
+    shown: Shown = Shown()
 
 
 def _page(pdf: Any, number: int) -> Page:
@@ -268,12 +271,13 @@ def _page(pdf: Any, number: int) -> Page:
         text = text.replace(CUT_WORD + "\n", "").replace(CUT_WORD, "")
         is_unnamed = _has_unnamed_letters(textpage) and is_misread(text)
         is_scan = is_unnamed or (not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) > 0)
+        shown = Shown() if is_scan else shown_on(page, textpage, text)
     except pypdfium2.PdfiumError:
         return Page(is_broken=True)
     # Text that was written onto the page is there already.
     beside = [one for one in comments if one.partition(": ")[2] not in " ".join(text.split())]
     whole = joined(["" if is_scan else text, *beside]) if beside else "" if is_scan else text
-    return Page(whole, attached, is_scan=is_scan, is_garbled=not is_scan and is_no_language(text))
+    return Page(whole, attached, is_scan=is_scan, is_garbled=not is_scan and is_no_language(text), shown=shown)
 
 
 def _remove_hidden_layers(page: Any) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select, text, tuple_
 from rag_assistant.history.erasing import Receipt
 from rag_assistant.records import Correction, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
 from rag_assistant.records.errors import TurnErasedMeanwhile
-from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
+from rag_assistant.storage.conversations.turn_rows import keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.database import Store, as_json, insert_rows
 from rag_assistant.storage.tables import HIDDEN, history_changes, notes, receipts, sent_elsewhere, summaries, turns
 
@@ -39,6 +39,8 @@ def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
         own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn.id)
         new = {*sent, *turns_noted} - {None, *connection.execute(own).scalars()}
         insert_rows(connection, sent_elsewhere, [{"turn_id": one, "receipt_turn_id": turn.id} for one in new])
+    urls = {url for request in _requests(receipt) for one in request["messages"][-1:] for url in pictures_in(one)}
+    keep_pictures(connection, turn.id, urls)
     keep_body(connection, turn.id, _with_pictures(receipt, picture_key))
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from math import ceil
 from typing import Any
@@ -128,10 +128,12 @@ def picture_key(url: DataUrl) -> str:
     return urlsafe_b64encode(sha256(url.encode()).digest())[:22].decode()
 
 
-def keep_pictures(connection: Connection, turn_id: int, urls: Sequence[DataUrl]) -> None:
-    """Store the pictures of a turn's question."""
-    by_key = {picture_key(url): url for url in urls}
-    insert_rows(connection, pictures, [{"turn_id": turn_id, "key": key, "url": url} for key, url in by_key.items()])
+def keep_pictures(connection: Connection, turn_id: int, urls: Collection[DataUrl]) -> None:
+    """Store pictures sent with a turn's question, each once."""
+    own = select(pictures.c.key).where(pictures.c.turn_id == turn_id)
+    stored = set(connection.execute(own).scalars()) if urls else set()
+    new = {key: url for url in urls if (key := picture_key(url)) not in stored}
+    insert_rows(connection, pictures, [{"turn_id": turn_id, "key": key, "url": url} for key, url in new.items()])
 
 
 def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, DataUrl]:

@@ -154,6 +154,7 @@ class ChunkStore(Store):
                 "media_type": extracted.media_type,
                 "reason": extracted.warning,
                 "page_starts": list(extracted.page_starts),
+                "figures": list(extracted.figures),
                 "chunks": len(pieces),
                 **dated(row.dates, extracted.dates),
             }

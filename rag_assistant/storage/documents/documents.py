@@ -3,7 +3,7 @@
 Lists are in rows.py, processing states in progress.py, text and chunks in chunks.py, vectors in embeddings.py.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +35,7 @@ from rag_assistant.storage.tables import (
     former_ids,
     libraries,
     now,
+    scanned_pages,
 )
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
@@ -210,6 +211,15 @@ class DocumentStore(DocumentProgress):
             body = connection.execute(select(document_texts).where(own)).first()
             pages = tuple(row["page_starts"] or ())
             return ExtractedText(body.text if body else "", row["media_type"], pages, bool(body and body.markdown))
+
+    def pages_to_see(self, document_ids: Collection[int], *, scans: bool = False) -> set[tuple[int, int]]:
+        """Return which pages of readable documents have a figure, or with ``scans`` no text: document and number."""
+        with self._database.read() as connection:
+            these = documents.c.id.in_(document_ids), readable(connection, documents.c.id)
+            noted = connection.execute(select(documents.c.id, documents.c.figures).where(*these)).all()
+            own = scanned_pages.c.document_id.in_([row.id for row in noted] if scans else ())
+            scanned = connection.execute(select(scanned_pages.c.document_id, scanned_pages.c.page).where(own)).all()
+        return {(row.id, page) for row in noted for page in row.figures or ()} | {(row[0], row[1]) for row in scanned}
 
     def trash(self, document_id: int) -> None:
         """Move a document to the trash: nothing finds it until ``restore``, which keeps its embeddings.

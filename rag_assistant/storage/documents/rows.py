@@ -102,7 +102,7 @@ SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # The columns that a newer version brings to the document it replaces.
 TAKEN_OVER = (
-    *("media_type", "size_bytes", "content_key", "sha256", "owner", "file", "chunks", "page_starts"),
+    *("media_type", "size_bytes", "content_key", "sha256", "owner", "file", "chunks", "page_starts", "figures"),
     *("scanned_pages", "recognised_pages", "dates", "date", "date_from"),
 )
 

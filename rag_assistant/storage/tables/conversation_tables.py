@@ -142,7 +142,7 @@ answer_parts = keyed_table(
     sqlite_with_rowid=False,
 )
 
-# The pictures attached to questions, each a data URL by its hash.
+# The pictures attached to questions, and those of pages sent with them, each a data URL by its hash.
 pictures = keyed_table(
     "pictures",
     sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),

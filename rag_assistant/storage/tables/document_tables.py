@@ -25,6 +25,8 @@ documents = table_of_ids(
     Column("chunks", Integer, nullable=False),
     Column("embedded", Integer, nullable=False),
     Column("page_starts", JSON),
+    # The pages with a figure beside their text, none if it was read before they were noted.
+    Column("figures", JSON(none_as_null=True)),
     Column("created_at", UtcTime, nullable=False),
     # All dates found for it, by where they are from; then the most trusted one, which may be a year or a month only.
     Column("dates", JSON, nullable=False, server_default="{}"),

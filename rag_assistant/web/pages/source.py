@@ -9,6 +9,7 @@ from babel.dates import format_skeleton
 from flask import Blueprint, Response, make_response, render_template
 from msgspec.structs import replace
 
+from rag_assistant.answering.figures import UNREAD
 from rag_assistant.documents.page_images import PageView
 from rag_assistant.records import MAX_INT32, Document, Source, Turn, find_passage
 from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
@@ -60,7 +61,7 @@ def picture(document_id: int, number: int) -> Response:
     start = whole_number("start", 0, 0, MAX_INT32) or 0
     passage = start, whole_number("end", start, 0, MAX_INT32) or 0
     view = PageView(number, passage, flag_asked("whole") is not False)
-    response = make_response(services().page_images.picture(services().library, document_id, view))
+    response = make_response(services().page_images.picture(services().documents, document_id, view))
     response.mimetype = "image/png"
     response.headers["Content-Disposition"] = "inline"
     return response
@@ -94,6 +95,12 @@ def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
 def name_of_source(source: Source) -> str:
     """Return a source's name on the page."""
     return source.document if source.turn is None else gettext("Earlier conversation, turn {n}", n=source.turn)
+
+
+@blueprint.app_template_filter()
+def beside_figure(turn: Turn, note: str) -> Source | None:
+    """Return the source beside the unread figure that a note is about, ``None`` for any other note."""
+    return next((one for one in turn.sources if note == UNREAD.format(n=one.page, name=one.document)), None)
 
 
 @blueprint.app_template_filter()

@@ -112,10 +112,10 @@ def test_a_picture_is_kept_for_the_version_that_was_drawn(
     older, newer = a_pdf(), a_pdf("Swans hiss.")
     number = upload(client, older, "geese.pdf")["document_id"]
     replace_after_each_read(services, number, [newer], monkeypatch)
-    assert services.page_images.picture(services.library, number, PageView(1)) == newer
+    assert services.page_images.picture(services.documents, number, PageView(1)) == newer
     again = upload(client, older, "geese.pdf")["document_id"]
     for document_id, content in ((again, older), (number, newer)):
-        assert services.page_images.picture(services.library, document_id, PageView(1)) == content
+        assert services.page_images.picture(services.documents, document_id, PageView(1)) == content
 
 
 def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(

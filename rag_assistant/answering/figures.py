@@ -1,0 +1,74 @@
+"""Pages with a figure: their pictures go to a model that takes pictures; others are named where it seems to matter."""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from rag_assistant.conversations.pictures import MAX_PICTURE_BYTES
+from rag_assistant.records.documents import CAPTION, FIGURE, FIGURE_KIND
+from rag_assistant.records.errors import DocumentNotFound, PageNotDrawn
+from rag_assistant.retrieval.claims import CITATION, cited_numbers
+from rag_assistant.retrieval.tokenize import content_stems
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.request import Draft
+    from rag_assistant.answering.task import Task
+
+# Drawing the pages of an answer takes no longer.
+MAX_SECONDS = 5.0
+MAX_NAMED = 2
+UNREAD = "Page {n} of {name} has a figure that was not read."
+
+
+def is_about_figure(question: str, passage: str) -> bool:
+    """Return whether a question seems to be about a figure beside a passage: its number, its kind or its caption."""
+    if numbers := set(FIGURE.findall(question)):
+        return not numbers.isdisjoint(FIGURE.findall(passage))
+    words = content_stems(question)
+    shared = (len(words & content_stems(caption[0])) for caption in CAPTION.finditer(passage))
+    return FIGURE_KIND.search(question) is not None or any(count > max(1, len(words) / 2) for count in shared)
+
+
+def with_page_images(draft: Draft, task: Task) -> Draft:
+    """Return the draft with pictures of pages that text doesn't show, those first that the question is about.
+
+    A page that isn't drawn in time is left out. Raises AnswerStopped.
+    """
+    settings, deps, live = task.settings, task.deps, task.live
+    sources = [one for one in draft.found.sources if one.page]
+    takes_none = draft.profile.tools or draft.profile.endpoint.quotes or draft.profile.endpoint.key in deps.models.blind
+    if takes_none or not (sources and settings.model_images and settings.max_page_images):
+        return draft
+    pages = deps.documents.pages_to_see({one.document_id for one in sources}, scans=True)
+    first = {(one.document_id, one.page): one for one in reversed(sources)}
+    seen = [one for page, one in first.items() if page in pages]
+    seen.sort(key=lambda one: (not is_about_figure(draft.question, one.text), one.n))
+    end, images = time.monotonic() + MAX_SECONDS, list[tuple[int, str]]()
+    for one in seen[: settings.max_page_images]:
+        live.tell("searching", "Looking at pages with figures.")
+        live.call.refuse_stopped()
+        with suppress(PageNotDrawn, DocumentNotFound):
+            left = max(0.1, end - time.monotonic())
+            picture = deps.draw_page(deps.documents, one.document_id, one.page or 0, left)
+            if len(picture) <= MAX_PICTURE_BYTES:
+                images.append((one.n, f"data:image/png;base64,{b64encode(picture).decode()}"))
+    return replace(draft, page_images=tuple(images))
+
+
+def note_unread(task: Task) -> None:
+    """Note which cited passages are beside a figure that the question is about and the model didn't see."""
+    turn = task.live.turn
+    named = {number for match in CITATION.finditer(task.live.text()) for number in cited_numbers(match)}
+    unseen = [one for one in turn.sources if one.n in named and one.page and not one.page_image]
+    if sources := [one for one in unseen if is_about_figure(turn.question, one.text)]:
+        pages = task.deps.documents.pages_to_see({one.document_id for one in sources})
+        unread = (
+            UNREAD.format(n=one.page, name=one.document) for one in sources if (one.document_id, one.page) in pages
+        )
+        for sentence in list(dict.fromkeys(unread))[:MAX_NAMED]:
+            task.live.note(sentence)

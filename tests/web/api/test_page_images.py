@@ -1,0 +1,117 @@
+"""Pages with a figure: seen by a model that takes pictures, counted, cited; and named where none was seen."""
+
+import base64
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from rag_assistant.documents import page_images
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.services import Services
+from tests.testkit.pdfs import chart_pdf
+from tests.testkit.stub_model import Reply, StubModel
+from tests.web.conftest import PAGE, ask, upload
+
+TEXT = "The keeper counts the geese at the lighthouse every spring; the counts of five years are shown below."
+QUESTION = "How many geese were counted at the lighthouse each year?"
+UNREAD = "Page 2 of geese.pdf has a figure that was not read."
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"MODEL_IMAGES": "true"}
+
+
+@pytest.fixture
+def document_id(client: FlaskClient) -> int:
+    return int(upload(client, chart_pdf("Boats pass. Gulls steal bread.", TEXT), "geese.pdf")["document_id"])
+
+
+def pictures_of(message: dict[str, Any]) -> list[str]:
+    content = message["content"]
+    return [] if isinstance(content, str) else [one["image_url"]["url"] for one in content[1:]]
+
+
+def test_the_page_of_a_figure_is_seen_cited_and_in_the_receipt(
+    client: FlaskClient, stub: StubModel, document_id: int
+) -> None:
+    stub.default = Reply("About 4,711 geese in the fifth year [1].")
+    answer = ask(client, QUESTION)
+    [picture] = pictures_of(stub.requests[-1].messages[-1])
+    assert base64.b64decode(picture.partition(",")[2]) == client.get(f"/documents/{document_id}/pages/2.png").data
+    assert "of passages [1], in this order" in stub.requests[-1].messages[-1]["content"][0]["text"]
+    source = answer["sources"][0]
+    assert (source["cited"], source["page_image"], source["page"]) == (True, True, 2)
+    assert (source["doubts"], answer["notes"]) == ([], []), "what is only in the picture can't be compared with text"
+    assert client.get(f"/api/turns/{answer['turn_id']}/receipt").json["messages"] == stub.requests[-1].messages
+    assert "1 picture" in client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    assert f"/documents/{document_id}/pages/2.png" in client.get(f"/turns/{answer['turn_id']}/sources/1").text
+    again = ask(client, "And why?", conversation_id=answer["conversation_id"])
+    assert pictures_of(stub.requests[-1].messages[1]) == [], again
+
+
+def test_in_openais_protocol_it_is_the_same(client: FlaskClient, stub: StubModel, document_id: int) -> None:
+    chat = {"model": "rag-assistant", "messages": [{"role": "user", "content": QUESTION}]}
+    assert client.post("/v1/chat/completions", json=chat).status_code == 200
+    assert len(pictures_of(stub.requests[-1].messages[-1])) == 1
+
+
+def test_its_price_is_learned_from_the_endpoint(client: FlaskClient, stub: StubModel, document_id: int) -> None:
+    stub.count = lambda messages: 900 + 2500 * len(pictures_of(messages[-1]))
+    sent = [ask(client, QUESTION)["history"]["tokens"]["passages"] for _ in range(2)]
+    assert sent[0] > 1000
+    assert sent[1] - sent[0] > 1000
+
+
+@pytest.mark.parametrize(("status", "times"), [(400, 1), (500, 3)])
+def test_who_refuses_pictures_is_asked_without_and_remembered(
+    client: FlaskClient, stub: StubModel, document_id: int, status: int, times: int
+) -> None:
+    refusal = b'{"error": {"message": "image input is not supported - hint: you may need to provide the mmproj"}}'
+    stub.replies.extend([Reply(status=status, body=refusal)] * times)
+    stub.default = Reply("The keeper counts them every spring [1].")
+    for requests in (times + 1, times + 2):
+        answer = ask(client, QUESTION)
+        assert (answer["status"], answer["notes"], len(stub.requests)) == ("completed", [UNREAD], requests)
+        assert pictures_of(stub.requests[-1].messages[-1]) == []
+    page = client.get(f"/conversations/{answer['conversation_id']}", headers=PAGE)
+    assert f"/turns/{answer['turn_id']}/sources/1" in page.text
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "is_told"),
+    [
+        (QUESTION, "Every spring [1].", True),
+        ("What does figure 1 show?", "Counts [1].", True),
+        ("What does figure 3 show?", "Counts [1].", False),
+        (QUESTION, "I do not know.", False),
+        ("Who is the keeper of the lighthouse?", "The keeper [1].", False),
+    ],
+)
+def test_a_figure_is_named_where_it_may_matter(
+    client: FlaskClient,
+    services: Services,
+    stub: StubModel,
+    document_id: int,
+    monkeypatch: pytest.MonkeyPatch,
+    question: str,
+    reply: str,
+    is_told: bool,
+) -> None:
+    changed = services.settings.current.model_copy(update={"max_page_images": 0})
+    monkeypatch.setattr(type(services.settings), "current", property(lambda self: changed))
+    stub.default = Reply(reply)
+    assert (UNREAD in ask(client, question)["notes"]) is is_told
+    assert pictures_of(stub.requests[-1].messages[-1]) == []
+
+
+def test_a_page_that_cannot_be_drawn_in_time_is_left_out(
+    client: FlaskClient, stub: StubModel, document_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, timeout_seconds: float, **__: Any) -> bytes:
+        raise ExtractionFailed(f"It took more than {timeout_seconds} seconds.")
+
+    monkeypatch.setattr(page_images, "draw_page", fail)
+    stub.default = Reply("Every spring [1].")
+    assert ask(client, QUESTION)["notes"] == [UNREAD]
