@@ -1,9 +1,10 @@
-"""Validation errors in one sentence (name, value, what is allowed), and numbers as text.
+"""Validation errors in one sentence (name, value, what is allowed), and what is made of texts and numbers.
 
 Shared by settings.json, requests and the command line, so that all report errors alike.
 """
 
 import json
+import re
 import unicodedata
 from difflib import get_close_matches
 from typing import Any
@@ -105,3 +106,15 @@ def visible(text: str) -> str:
 def spells_number(text: str) -> bool:
     """Return whether a text is a whole number of 0 or more, and short enough to be parsed as one."""
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
+
+
+def without_between(text: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> str:
+    """Return a text without what is between two patterns, in linear time.
+
+    One pattern for both would scan the rest of a text again for each unterminated beginning.
+    """
+    parts, position = [], 0
+    while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):
+        parts.append(text[position : opened.start()])
+        position = closed.end()
+    return "".join([*parts, text[position:]])

@@ -22,7 +22,7 @@ from rag_assistant.conversations.exchange.trees import (
 )
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.records.validation import shown, storable_value
+from rag_assistant.records.validation import shown, storable_value, without_between
 
 # Of a person, including branches.
 MAX_CONVERSATIONS = 20_000
@@ -85,8 +85,7 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# What the page folds: reasoning and tool calls, written into the answer. One pattern for both would scan the rest of a
-# text again for each unterminated beginning.
+# What the page folds: reasoning and tool calls, written into the answer.
 FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
 FOLDED_END = re.compile(r"</details>\s*")
 
@@ -105,7 +104,7 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
                 name,
                 node.get("parentId"),
                 node.get("role"),
-                _without_folded(text_in(node.get("content"))).strip(),
+                without_between(text_in(node.get("content")), FOLDED, FOLDED_END).strip(),
                 node.get("timestamp"),
                 node.get("model"),
             )
@@ -126,14 +125,6 @@ def _inner(one: dict[str, Any]) -> dict[str, Any]:
 
 def _open_webui_messages(one: dict[str, Any]) -> Any:
     return _dict(_inner(one).get("history")).get("messages")
-
-
-def _without_folded(text: str) -> str:
-    parts, at = [], 0
-    while (begin := FOLDED.search(text, at)) and (end := FOLDED_END.search(text, begin.end())):
-        parts.append(text[at : begin.start()])
-        at = end.end()
-    return "".join([*parts, text[at:]])
 
 
 def _librechat_messages(one: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import attributes_of, content_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.records.validation import without_between
 
 # A cell, with attributes that may contain a quoted ">".
 CELL = re.compile(r"""<(t[dh])(?=[\s>])((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
@@ -120,19 +121,10 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str, list[str]]:
     if media_type == HTML:
         text = FOR_PROGRAMS.sub("", text)
         for opens, closes in NOT_SHOWN:
-            text = _without(text, opens, closes)
+            text = without_between(text, opens, closes)
         text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
         text = _with_marked_spans(content_of(text))
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else "", stamps
-
-
-def _without(text: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> str:
-    """Return a page without what is between two patterns, in linear time."""
-    parts, position = [], 0
-    while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):
-        parts.append(text[position : opened.start()])
-        position = closed.end()
-    return "".join([*parts, text[position:]])
 
 
 # An escaped backslash first, so that what follows it is text.
