@@ -51,7 +51,6 @@ PURE = (
         "answering.scoring",
         "conversations.exchange.archive",
         "conversations.exchange.products",
-        "conversations.exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",
         "retrieval.disagreements",

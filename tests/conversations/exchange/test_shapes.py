@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange import trees
+from rag_assistant.conversations.exchange import products
 from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, InvalidRequest, MalformedBody
@@ -135,7 +135,7 @@ def test_a_circle_of_messages_ends() -> None:
 
 
 def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "MAX_CHARS", 100)
+    monkeypatch.setattr(products, "MAX_CHARS", 100)
     with pytest.raises(InvalidRequest, match='The conversation "Birds" has more than 50000 turns or 100 characters'):
         read(samples.chatgpt())
 
