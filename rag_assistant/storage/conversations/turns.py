@@ -166,9 +166,7 @@ class TurnStore(Store):
                 raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is no longer the last in its conversation. Ask the question again."
                 )
-            versions.take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
-            recount(connection, turn.conversation_id)
-            return _running(connection, turn)
+            return self._restarted(connection, turn, {})
 
     def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:
         """Restart the last turn of a conversation; its current answer is kept as a version.
@@ -179,13 +177,18 @@ class TurnStore(Store):
             turn, conversation = versions.load_turn_locked(connection, turn_id)
             versions.refuse_to_regenerate(turn, conversation)
             # An answer without text isn't worth keeping.
-            values: dict[str, Any] = {"status": "running", "owner": self.owner}
+            counted: dict[str, Any] = {}
             if turn.answer.strip():
                 versions.keep_version(connection, turn)
-                values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
-            versions.take_answer_off(connection, turn_id, values)
-            recount(connection, turn.conversation_id)
-            return _running(connection, turn)
+                counted = {"version": turn.versions + 1, "versions": turn.versions + 1}
+            return self._restarted(connection, turn, counted)
+
+    def _restarted(self, connection: Connection, turn: Turn, counted: dict[str, Any]) -> tuple[Turn, Conversation]:
+        """Take a turn's answer off, and return the running turn with its conversation."""
+        versions.take_answer_off(connection, turn.id, counted | {"status": "running", "owner": self.owner})
+        recount(connection, turn.conversation_id)
+        conversation = load_conversation(connection, turn.conversation_id)
+        return turn_rows.load_turn(connection, turn.id), conversation_of(connection, conversation)
 
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
         """Store the request before it is sent to the model, with the figures known by then.
@@ -306,12 +309,6 @@ class TurnStore(Store):
             turn_endings.lock_conversation(connection, turn.conversation_id)
             if turn_rows.load_turn(connection, turn.id) == turn:
                 connection.execute(update(turns).where(turns.c.id == turn.id).values(sources=sources, notes=notes))
-
-
-def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:
-    """Return a restarted turn and its conversation."""
-    conversation = load_conversation(connection, turn.conversation_id)
-    return turn_rows.load_turn(connection, turn.id), conversation_of(connection, conversation)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:
