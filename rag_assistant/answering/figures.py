@@ -57,7 +57,7 @@ def with_page_images(draft: Draft, task: Task) -> Draft:
             picture = deps.draw_page(deps.documents, one.document_id, one.page or 0, left)
             if len(picture) <= MAX_PICTURE_BYTES:
                 images.append((one.n, f"data:image/png;base64,{b64encode(picture).decode()}"))
-    return replace(draft, page_images=tuple(images))
+    return replace(draft, page_images=tuple(sorted(images)))
 
 
 def note_unread(task: Task) -> None:

@@ -24,7 +24,7 @@ from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history.words import shifts
-from rag_assistant.records import MAX_INT32, Event, Exchange, Turn, views
+from rag_assistant.records import MAX_INT32, Event, Exchange, Turn, pictures_in, views
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web import request_parsing
@@ -93,9 +93,12 @@ def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[E
 
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
 def image(turn_id: int, number: int) -> Response:
-    """Return a picture attached to a question, unchanged."""
+    """Return a picture attached to a question, unchanged; those of pages sent with it have the numbers after that."""
     turn = services().turns.get(turn_id)
     pictures = services().history.pictures(turn)
+    if number > len(pictures) and (receipt := services().turns.receipt(turn_id)):
+        questions = [one for one in receipt["request"]["messages"] if one["role"] == "user"]
+        pictures = pictures_in(questions[-1]) if questions else ()
     if not 1 <= number <= len(pictures):
         raise PictureNotFound(turn_id, len(pictures), number)
     kind, content = picture_in(pictures[number - 1], "image")

@@ -45,7 +45,9 @@ def test_the_page_of_a_figure_is_seen_cited_and_in_the_receipt(
     assert (source["cited"], source["page_image"], source["page"]) == (True, True, 2)
     assert (source["doubts"], answer["notes"]) == ([], []), "what is only in the picture can't be compared with text"
     assert client.get(f"/api/turns/{answer['turn_id']}/receipt").json["messages"] == stub.requests[-1].messages
-    assert "1 picture" in client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    image = f"/api/turns/{answer['turn_id']}/images/1"
+    assert image in client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    assert client.get(image).data == base64.b64decode(picture.partition(",")[2])
     assert f"/documents/{document_id}/pages/2.png" in client.get(f"/turns/{answer['turn_id']}/sources/1").text
     again = ask(client, "And why?", conversation_id=answer["conversation_id"])
     assert pictures_of(stub.requests[-1].messages[1]) == [], again
