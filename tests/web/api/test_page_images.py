@@ -78,7 +78,7 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
         assert (answer["status"], answer["notes"], len(stub.requests)) == ("completed", [UNREAD], requests)
         assert pictures_of(stub.requests[-1].messages[-1]) == []
     page = client.get(f"/conversations/{answer['conversation_id']}", headers=PAGE)
-    assert f"/turns/{answer['turn_id']}/sources/1" in page.text
+    assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1#passage">{UNREAD}</a>' in page.text
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,7 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
         (QUESTION, "Every spring [1].", True),
         ("What does figure 1 show?", "Counts [1].", True),
         ("What does figure 3 show?", "Counts [1].", False),
+        ("What does paragraph 1 say?", "Counts [1].", False),
         (QUESTION, "I do not know.", False),
         ("Who is the keeper of the lighthouse?", "The keeper [1].", False),
     ],
