@@ -52,8 +52,7 @@ def test_a_file_is_read_in_a_confined_process_alone(client: FlaskClient, monkeyp
     def refused(*_: object) -> None:
         raise AssertionError
 
-    for place in ("files", "confined"):
-        monkeypatch.setattr(f"rag_assistant.conversations.exchange.{place}.read_export", refused)
+    monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_export", refused)
     monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_confined", read_confined)
     assert len(client.post(URL, json=samples.chatgpt()).json["imported"]) == 3
 

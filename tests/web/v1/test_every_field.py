@@ -108,18 +108,20 @@ ROUTES: dict[str, tuple[str, str, list[tuple[str, Any]]]] = {
     "responses": ("/v1/responses", "input", RESPONSE),
     "messages": ("/v1/messages", "messages", MESSAGE),
 }
-EVERY = [(route, name) for route, (_, _, fields) in ROUTES.items() for name in dict.fromkeys(dict(fields))]
 
 
-@pytest.mark.parametrize(("route", "name"), EVERY)
-def test_no_field_is_dropped_silently(client: FlaskClient, stub: StubModel, route: str, name: str) -> None:
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_field_is_dropped_silently(client: FlaskClient, stub: StubModel, route: str) -> None:
     path, messages, fields = ROUTES[route]
     question: list[Any] = [{"role": "user", "content": "Why?"}]
-    for value in (value for field, value in fields if field == name):
+    lost = {}
+    for name, value in fields:
         if name == messages and isinstance(value, list):
             value += question
         stub.requests.clear()
         body = {"model": "rag-assistant", messages: question} | ({name: value} if name != "model" else {})
         answer = client.post(path, json=body)
         sent = json.dumps([one.body for one in stub.requests]) + json.dumps((answer.json or {}).get("metadata"))
-        assert untold(answer, sent, name, value, USED[route] - {messages}) == []
+        if places := untold(answer, sent, name, value, USED[route] - {messages}):
+            lost[name] = places
+    assert lost == {}
