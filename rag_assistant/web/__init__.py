@@ -1,6 +1,7 @@
 """Flask: the API, the event streams and the pages. Nothing below this folder knows HTTP."""
 
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 
 from flask import Flask, request
@@ -10,13 +11,13 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.records.base import build_types
 from rag_assistant.services import Services, open_services
 from rag_assistant.settings.package_files import FILES
-from rag_assistant.web import assets, errors, health, identity, languages, middleware, routing, security
+from rag_assistant.web import assets, errors, identity, languages, middleware, routing, security
 from rag_assistant.web.api.events import Readers
 from rag_assistant.web.request_parsing import refuse_unknown
 
 # Each has a blueprint.
 PARTS = (
-    "api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
+    "health api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
     "api.archive v1.routes openapi.routes mcp.tools pages.conversation pages.documents pages.source pages.receipt "
     "pages.history pages.ratings pages.sidebar pages.settings pages.account pages.sharing pages.people pages.handbook"
 ).split()
@@ -36,29 +37,34 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 
 def app_of(services: Services) -> Flask:
     """Return the application over existing services."""
+    app, settings = routes(), services.settings.current
+    app.extensions |= {"assistant": services, "readers": Readers(settings.max_running_answers)}
+    app.config.update(security.config_of(settings))
+    entry = middleware.Entry(partial(Flask.wsgi_app, app), settings)
+    app.wsgi_app = middleware.Occupancy(entry)  # type: ignore[method-assign, assignment]
+    return app
+
+
+def routes() -> Flask:
+    """Return all routes, which find their services with each request."""
     app = Flask("rag_assistant", root_path=str(FILES))
-    app.extensions["assistant"] = services
     app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
     app.url_map.converters["int"] = NumberConverter
-    app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
-    middleware.init_app(app, services.settings.current)
-    security.init_app(app, services.settings.current)
-    languages.init_app(app)
-    errors.init_app(app)
-    health.init_app(app, services)
-    assets.init_app(app)
+    for part in (middleware, security, languages, errors, assets):
+        part.init_app(app)
     app.add_template_global(vars(app.jinja_env.get_template("_icons.html").module)["icon"], "icon")
-    for part in PARTS:
-        app.register_blueprint(import_module(f"{__name__}.{part}").blueprint)
+    for name in PARTS:
+        app.register_blueprint(import_module(f"{__name__}.{name}").blueprint)
     build_types()  # All are imported by now, and no thread uses them.
-
-    @app.before_request
-    def start_services() -> None:
-        services.start()
-        if request.method not in security.SAFE_METHODS:  # Read-only requests need no lease.
-            services.membership.hold()
-
-    identity.init_app(app, services)
+    app.before_request(start_services)
+    identity.init_app(app)
     middleware.limit_requests(app)
     app.before_request(refuse_unknown)
     return app
+
+
+def start_services() -> None:
+    services = routing.whole_services()
+    services.start()
+    if request.method not in security.SAFE_METHODS:  # Read-only requests need no lease.
+        services.membership.hold()

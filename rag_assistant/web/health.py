@@ -1,10 +1,10 @@
-"""Health, readiness, settings and Prometheus metrics."""
+"""Health, readiness, settings and Prometheus metrics: /healthz, /readyz and /metrics are all that a worker serves."""
 
 import logging
 from contextlib import suppress
 from typing import Literal
 
-from flask import Flask, Response, jsonify, make_response, request
+from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
@@ -16,7 +16,7 @@ from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.storage.usage import documents_by_state, sizes_of
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
-from rag_assistant.web.routing import ADMIN, PUBLIC, READ
+from rag_assistant.web.routing import ADMIN, PUBLIC, READ, whole_services
 from rag_assistant.web.schemas import ModelTestAnswer
 
 log = logging.getLogger(__name__)
@@ -27,66 +27,74 @@ GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
 NOT_NEEDED = ("backup", "keywords", "chroma", "pgvector", "worker")
 # The endpoints that a worker serves.
-OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
+OF_EVERY_ROLE = ("health.healthz", "health.readyz", "health.metrics")
 
 
-def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz and /metrics, which are all that a worker serves; /api/settings and its version."""
+blueprint = Blueprint("health", __name__)
 
-    @app.before_request
-    def leave_the_rest_to_webs() -> None:
-        if services.role == "worker" and request.endpoint not in OF_EVERY_ROLE:
-            raise ServedByWebs
 
-    @app.get("/healthz", policy=PUBLIC, answer={"status": Literal["ok"]})
-    def healthz() -> Response:
-        response = jsonify(status="ok")
-        response.headers["X-Version"] = __version__
-        return response
+@blueprint.before_app_request
+def leave_the_rest_to_webs() -> None:
+    if whole_services().role == "worker" and request.endpoint not in OF_EVERY_ROLE:
+        raise ServedByWebs
 
-    @app.get(
-        "/readyz",
-        policy=PUBLIC,
-        answer={"ready": bool, "parts": dict[str, str], "settings_problem": str | None, "restart_required": list[str]},
-    )
-    def readyz() -> Response:
-        ask = flag_asked("model")
-        if ask:
-            services.models.ask_state()
-        parts = readiness(services)
-        good = GOOD_IF_ASKED if ask else GOOD
-        ready = all(state in good for part, state in parts.items() if part not in NOT_NEEDED)
-        problems = {
-            "settings_problem": services.settings.problem,
-            "restart_required": services.settings.restart_required,
-        }
-        # Settings are only for people who may see them.
-        shown = problems if identity().may_manage else {}
-        return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
-    @app.get("/metrics", policy=ADMIN)
-    def metrics() -> Response:
-        return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
+@blueprint.get("/healthz", policy=PUBLIC, answer={"status": Literal["ok"]})
+def healthz() -> Response:
+    response = jsonify(status="ok")
+    response.headers["X-Version"] = __version__
+    return response
 
-    @app.get("/api/settings", policy=ADMIN, answer="SettingsAnswer")
-    def settings() -> Response:
-        problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
-        values, origins = services.settings.current.model_dump(mode="json"), services.settings.origins
-        listed = [  # Of a secret, only whether it is set.
-            {"name": name, "origin": origins[name], "live": is_live(name), "description": described.description}
-            | ({"set": values[name] is not None} if name in SECRET else {"value": values[name]})
-            for name, described in Settings.model_fields.items()
-        ]
-        return jsonify(settings=listed, **problems)
 
-    @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
-    def model_test() -> Response:
-        """Test the endpoints in the settings, step by step."""
-        return jsonify(data_of(view_of(ModelTestAnswer, services.check_connection())))
+@blueprint.get(
+    "/readyz",
+    policy=PUBLIC,
+    answer={"ready": bool, "parts": dict[str, str], "settings_problem": str | None, "restart_required": list[str]},
+)
+def readyz() -> Response:
+    services, ask = whole_services(), flag_asked("model")
+    if ask:
+        services.models.ask_state()
+    parts = readiness(services)
+    good = GOOD_IF_ASKED if ask else GOOD
+    ready = all(state in good for part, state in parts.items() if part not in NOT_NEEDED)
+    problems = {
+        "settings_problem": services.settings.problem,
+        "restart_required": services.settings.restart_required,
+    }
+    # Settings are only for people who may see them.
+    shown = problems if identity().may_manage else {}
+    return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
-    @app.get("/api/settings/version", policy=READ, answer={"version": str | int})
-    def settings_version() -> Response:
-        return jsonify(version=services.settings.version)
+
+@blueprint.get("/metrics", policy=ADMIN)
+def metrics() -> Response:
+    services = whole_services()
+    return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
+
+
+@blueprint.get("/api/settings", policy=ADMIN, answer="SettingsAnswer")
+def settings() -> Response:
+    services = whole_services()
+    problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
+    values, origins = services.settings.current.model_dump(mode="json"), services.settings.origins
+    listed = [  # Of a secret, only whether it is set.
+        {"name": name, "origin": origins[name], "live": is_live(name), "description": described.description}
+        | ({"set": values[name] is not None} if name in SECRET else {"value": values[name]})
+        for name, described in Settings.model_fields.items()
+    ]
+    return jsonify(settings=listed, **problems)
+
+
+@blueprint.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
+def model_test() -> Response:
+    """Test the endpoints in the settings, step by step."""
+    return jsonify(data_of(view_of(ModelTestAnswer, whole_services().check_connection())))
+
+
+@blueprint.get("/api/settings/version", policy=READ, answer={"version": str | int})
+def settings_version() -> Response:
+    return jsonify(version=whole_services().settings.version)
 
 
 def readiness(services: Services) -> dict[str, str]:

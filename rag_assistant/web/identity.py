@@ -21,6 +21,7 @@ from rag_assistant.web.routing import (
     Policy,
     policy_asked,
     services,
+    whole_services,
 )
 from rag_assistant.web.security import SAFE_METHODS
 
@@ -29,14 +30,14 @@ BEARER = "bearer "
 NO_ACCOUNTS = "This needs an account, and this server has none."
 
 
-def init_app(app: Flask, whole: Services) -> None:
+def init_app(app: Flask) -> None:
     """Authenticate every request on every route."""
 
     @app.before_request
     def let_in() -> Response | None:
-        policy, endpoint = policy_asked(), request.endpoint
+        whole, policy, endpoint = whole_services(), policy_asked(), request.endpoint
         # Monitoring must work while the database, which authenticates, hangs.
-        must_not_wait = endpoint == "healthz" or (endpoint == "readyz" and whole.probe.state() != "ready")
+        must_not_wait = endpoint == "health.healthz" or (endpoint == "health.readyz" and whole.probe.state() != "ready")
         try:
             # A command in this process sets the identity; no header can (see cli/api.py).
             caller = request.environ.get(IDENTITY) or (NOBODY if must_not_wait else identify(whole))

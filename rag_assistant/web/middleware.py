@@ -17,9 +17,8 @@ from rag_assistant.web.routing import services
 from rag_assistant.web.security import SAFE_METHODS
 
 
-def init_app(app: Flask, settings: Settings) -> None:
-    """Let requests in below the base path, each with an id."""
-    app.wsgi_app = Entry(app.wsgi_app, settings)  # type: ignore[method-assign, assignment]
+def init_app(app: Flask) -> None:
+    """Give each request an id."""
 
     @app.before_request
     def begin() -> None:
@@ -95,7 +94,6 @@ def _until_sent(pieces: Iterable[bytes], release: Callable[[], None]) -> Iterato
 
 def limit_requests(app: Flask) -> None:
     """Limit the requests that each person has at once, after authentication."""
-    app.wsgi_app = Occupancy(app.wsgi_app)  # type: ignore[method-assign, assignment]
 
     @app.before_request
     def take_place() -> None:

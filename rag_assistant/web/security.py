@@ -1,5 +1,7 @@
 """Host and origin checks, body limits, and security headers."""
 
+from typing import Any
+
 from flask import Flask, Response, current_app, request
 
 from rag_assistant.records.errors import MalformedBody, RequestRefused
@@ -30,15 +32,19 @@ HEADERS = {
 }
 
 
-def init_app(app: Flask, settings: Settings) -> None:
+def config_of(settings: Settings) -> dict[str, Any]:
+    """Return Flask's configuration: who may send requests, and how large they may be."""
+    return {
+        "CORS_ORIGINS": settings.cors_origins,
+        "TRUSTED_HOSTS": [*OWN_NAMES, settings.host.lower(), *settings.allowed_hosts],
+        "MAX_CONTENT_LENGTH": MAX_BODY_BYTES,
+        "MAX_FORM_MEMORY_SIZE": MAX_FORM_FIELD_BYTES,
+        "MAX_FORM_PARTS": MAX_FORM_PARTS,
+    }
+
+
+def init_app(app: Flask) -> None:
     """Refuse foreign hosts, foreign origins and huge bodies on every route, and add the security headers."""
-    app.config.update(
-        CORS_ORIGINS=settings.cors_origins,
-        TRUSTED_HOSTS=[*OWN_NAMES, settings.host.lower(), *settings.allowed_hosts],
-        MAX_CONTENT_LENGTH=MAX_BODY_BYTES,
-        MAX_FORM_MEMORY_SIZE=MAX_FORM_FIELD_BYTES,
-        MAX_FORM_PARTS=MAX_FORM_PARTS,
-    )
     app.before_request(refuse_no_host)
     app.before_request(refuse_foreign_pages)
     app.before_request(answer_preflight)

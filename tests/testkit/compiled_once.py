@@ -3,6 +3,7 @@
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from flask import Flask
 from jinja2 import FileSystemBytecodeCache
@@ -10,6 +11,7 @@ from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
 
 from rag_assistant import web
+from rag_assistant.services import Services
 from rag_assistant.storage import database
 from rag_assistant.web import assets
 
@@ -35,6 +37,28 @@ class _CompiledSql(LRUCache[Any, Any]):
 COMPILED_SQL = _CompiledSql()
 
 
+class _Routes:
+    """Gives an application the routes of one whose services have ended: to add two hundred takes longer than to ask."""
+
+    def __init__(self) -> None:
+        self._build, self._close = web.routes, Services.close
+        self._apps: list[Flask] = []
+        self._ended: WeakSet[Services] = WeakSet()
+
+    def take(self) -> Flask:
+        """Return routes that nobody uses."""
+        unused = (app for app in self._apps if app.extensions["assistant"] in self._ended)
+        if app := next(unused, None):
+            self._apps.remove(app)
+        self._apps.append(app or self._build())
+        return self._apps[-1]
+
+    def close(self, services: Services) -> None:
+        """End services, after which their routes are free."""
+        self._close(services)
+        self._ended.add(services)
+
+
 def _of_any_engine(key: Any) -> Any:
     dialect, *statement = key
     return (type(dialect), *statement)
@@ -44,7 +68,9 @@ def compile_once(templates: Path) -> None:
     """Share URL rules, SQL and scripts among the applications of this process, and templates through a folder."""
     assets.read_files = cache(assets.read_files)
     assets.read_modules = cache(assets.read_modules)
-    web.build_types = cache(web.build_types)  # type: ignore[attr-defined] # It imports the function.
+    reused = _Routes()
+    web.routes = reused.take
+    Services.close = lambda self: reused.close(self)  # type: ignore[method-assign]
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
     Rule.compile = _compile_shared  # type: ignore[assignment, method-assign]
     database.sa.create_engine = partial(  # type: ignore[attr-defined] # It imports the module.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, request_started
 from flask.testing import FlaskClient
 
 from rag_assistant.records.errors import SettingsError
@@ -75,11 +75,11 @@ def test_whom_the_proxy_names_is_signed_in(make: Make) -> None:
 def test_from_any_other_address_the_header_is_taken_away(make: Make) -> None:
     app = make()
     seen: list[str | None] = []
-    app.before_request_funcs[None].insert(0, lambda: seen.append(_header()))
-    for address in (ELSEWHERE, "127.0.0.1", "::ffff:172.19.0.7", "2001:db8::1", "", "unix:", "proxy"):
-        client = from_proxy(app, "Ann", address)
-        assert client.get("/api/conversations").status_code == 401, address
-        assert client.get("/", headers=PAGE).headers["Location"].startswith("/login")
+    with request_started.connected_to(lambda _: seen.append(_header()), app):
+        for address in (ELSEWHERE, "127.0.0.1", "::ffff:172.19.0.7", "2001:db8::1", "", "unix:", "proxy"):
+            client = from_proxy(app, "Ann", address)
+            assert client.get("/api/conversations").status_code == 401, address
+            assert client.get("/", headers=PAGE).headers["Location"].startswith("/login")
     assert set(seen) == {None}
 
 

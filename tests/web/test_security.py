@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from flask import Flask
+from flask import Flask, request_started
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
@@ -143,7 +143,7 @@ def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, 
 
 def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> None:
     assert {route.endpoint for route in routes_of(app) if route.policy == PUBLIC} == {
-        "healthz", "readyz", "versioned_static",
+        "health.healthz", "health.readyz", "versioned_static",
         *(f"account_pages.{name}" for name in ("login", "sign_in", "setup", "make_first", "choose_password")),
         "account_pages.keep_password",
         *(f"account_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
@@ -151,7 +151,7 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
         *(f"help_pages.{name}" for name in ("manifest", "favicon", "service_worker", "offline")),
     }  # fmt: skip
     with pytest.raises(TypeError, match="policy"):
-        app.add_url_rule("/new", "new", lambda: "")
+        app.url_rule_class("/new")
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [('["10.0.0.2"]', "203.0.113.9 https"), ("[]", "10.0.0.2 http")])
@@ -161,8 +161,8 @@ def test_only_a_named_proxy_says_where_a_request_comes_from(
     told = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
     app = create_app(environment | {"TRUSTED_PROXIES": trusted})
     seen: list[str] = []
-    app.before_request(lambda: seen.append(_where()))
-    answer = app.test_client().get("/healthz", headers=told, environ_base={"REMOTE_ADDR": "10.0.0.2"})
+    with request_started.connected_to(lambda _: seen.append(_where()), app):
+        answer = app.test_client().get("/healthz", headers=told, environ_base={"REMOTE_ADDR": "10.0.0.2"})
     assert answer.status_code == 200
     assert seen == [expected]
     app.extensions["assistant"].close()

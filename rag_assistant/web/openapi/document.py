@@ -139,7 +139,7 @@ def _responses(rule: Route, operation: Operation) -> Schema:
     responses: Schema = {str(operation.status): good}
     if rule.endpoint == "api.turn_stream":
         responses["204"] = {"description": "The stream was read to its end."}
-    if rule.endpoint == "readyz":
+    if rule.endpoint == "health.readyz":
         responses["503"] = good | {"description": "Not everything is ready."}
     error = reference_to("OpenAIErrorAnswer" if rule.rule.startswith(OPENAI) else "ErrorAnswer")
     content = {"application/json": {"schema": error}, PROBLEM: {"schema": reference_to("Problem")}}
