@@ -33,7 +33,7 @@ from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
 from rag_assistant.factory.membership import Membership, Upkeep
 from rag_assistant.factory.stores import Stores
-from rag_assistant.files.store import FileStore
+from rag_assistant.files import FileStore
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
 from rag_assistant.llm.local_model import LocalModel

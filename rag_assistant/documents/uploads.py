@@ -12,7 +12,8 @@ from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.extraction.formats.kinds import media_type_of
-from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
+from rag_assistant.files import FileStore
+from rag_assistant.files.store import BYTES_AT_ONCE, StoredFile
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore

@@ -15,7 +15,8 @@ from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.documents.sources.folder import Bucket, Folder
 from rag_assistant.documents.sources.git import GitRepository
 from rag_assistant.documents.sources.watch import Source
-from rag_assistant.files.store import FileStore, FolderFiles
+from rag_assistant.files import FileStore
+from rag_assistant.files.store import FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.embeddings import EndpointEmbedder, EndpointReranker
 from rag_assistant.records import KnownEmbedder

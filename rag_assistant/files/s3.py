@@ -136,7 +136,8 @@ class S3Files:
     def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:
         """Download a file, and return it open if it is the one with this hash.
 
-        Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed if the local disk is full.
+        Raises FileNotFoundError, FileDamaged, FilesUnavailable, also if the store says that it has another size, and
+        StorageFailed if the local disk is full.
         """
         # What the store says of a file's size is not believed if it is known.
         remote, digest = _RemoteFile(self, name, size_bytes) if size_bytes else self.open(name), hashlib.sha256()
@@ -225,6 +226,7 @@ class S3Files:
         raise _refusal(self.address, code, response.status_code)
 
     def drop(self, name: str) -> None:
+        """Delete a file, if it exists."""
         with suppress(FileNotFoundError), self._signed("DELETE", name):
             pass
 

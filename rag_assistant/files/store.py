@@ -1,4 +1,4 @@
-"""The interface of file stores, the names of files, and the store in a local folder."""
+"""The names of files, and the store in a local folder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from filecmp import cmp
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ class FolderFiles:
         self.incoming = folder
 
     def keep(self, path: Path, name: str) -> None:
-        """Give a file written here its name."""
+        """Give a file in ``incoming`` its name; once it returns, no crash loses the file."""
         with path.open("rb") as written:
             os.fsync(written.fileno())
         target = self._path(name)
@@ -45,6 +45,7 @@ class FolderFiles:
             yield self._path(name)
 
     def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:  # noqa: ARG002 - it is hashed
+        """Open a file, compared with ``sha256`` unless that is empty. Raises FileNotFoundError and FileDamaged."""
         file = self.open(name)
         if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             file.close()
@@ -53,6 +54,7 @@ class FolderFiles:
         return file
 
     def open(self, name: str) -> BufferedReader:
+        """Open a file to read it once, from its beginning. Raises FileNotFoundError."""
         try:
             return open_below(self._path(name).parent, Path(name))
         except NotAPlainFile as error:
@@ -121,43 +123,3 @@ class StoredFile(Struct, frozen=True):
     name: str
     size_bytes: int
     stored_at: float
-
-
-class FileStore(Protocol):
-    """Stores files under unique names, so that no file ever replaces another.
-
-    Every method raises FilesUnavailable if the store can't do it now but may later.
-    """
-
-    # The address or folder, as in the settings.
-    address: str
-    # What a document's row has if its file is here.
-    owner: str
-    # Whether other servers access the same files.
-    is_shared: bool
-    # The folder in which files are written before they are stored.
-    incoming: Path
-
-    def keep(self, path: Path, name: str) -> None:
-        """Move a file out of ``incoming``; once it returns, no crash loses the file."""
-
-    def local(self, name: str, sha256: str, size_bytes: int | None = None) -> AbstractContextManager[Path]:
-        """Give the path of a file on this machine, inside this context. Raises as ``verified`` does."""
-
-    def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:
-        """Open a file on this machine whose content was compared with ``sha256``, unless that is empty.
-
-        Raises FileNotFoundError, FileDamaged, and FilesUnavailable if the store says that it has another size.
-        """
-
-    def open(self, name: str) -> IO[bytes]:
-        """Open a file to read it once, from its beginning. Raises FileNotFoundError."""
-
-    def drop(self, name: str) -> None:
-        """Delete a file, if it exists."""
-
-    def stored(self) -> Iterator[StoredFile]:
-        """Yield all files in the store."""
-
-    def check(self) -> None:
-        """Raise FilesUnavailable, with the reason, if the store can't be used."""

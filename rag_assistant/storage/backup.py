@@ -23,7 +23,8 @@ from sqlalchemy import delete, select, text, update
 from sqlalchemy.exc import DatabaseError
 
 from rag_assistant import __version__
-from rag_assistant.files.store import FILE_NAME, FileStore, FolderFiles
+from rag_assistant.files import FileStore
+from rag_assistant.files.store import FILE_NAME, FolderFiles
 from rag_assistant.records.errors import BackupFailed, StorageDamaged, StorageFailed
 from rag_assistant.runtime.data_dir import INSTALLATION_FILE, drop_leftovers, working_folder, written_whole
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE

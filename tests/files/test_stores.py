@@ -13,9 +13,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from rag_assistant.files import FileStore
 from rag_assistant.files import s3 as module
 from rag_assistant.files.s3 import S3Files
-from rag_assistant.files.store import FileStore, FolderFiles
+from rag_assistant.files.store import FolderFiles
 from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
 from tests.testkit.lying_endpoint import Shape, lying_endpoint
 from tests.testkit.s3_server import (
