@@ -27,6 +27,7 @@ from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.page_images import PagePictures
 from rag_assistant.documents.processing import DocumentProcessing
+from rag_assistant.documents.report import LibraryReports, ReadText
 from rag_assistant.documents.sources.watch import Sources
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.documents.web_pages import WebPages
@@ -74,6 +75,7 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, PageSettings, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
+from rag_assistant.storage.report import ReportStore
 from rag_assistant.storage.scheduled_backups import ScheduledBackups
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe, write_probe
@@ -160,6 +162,7 @@ class Services(Stores):
         )
         self._writer = AnswerWriter(self.turns, self.answers)
         self._stateless = StatelessWriter(self.turns, self.answers)
+        self._texts_read: dict[int, ReadText] = {}  # By everybody's reports.
         deps = self._connect()
         self._live_turns = LiveTurns(values.max_running_answers)
         self.assistant = Assistant(self._live_turns, deps, self._signals)
@@ -192,7 +195,10 @@ class Services(Stores):
         self.history_actions = HistoryActions(
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current, self.notes
         )
-        self.corrections = Corrections(CorrectionStore(self.database), self.history, self.documents, self.retriever)
+        self.corrections = Corrections(CorrectionStore(self.database), self.history, self.retriever)
+        self.reports = LibraryReports(
+            ReportStore(self.database), self.documents, self.chunks, self.retriever, self._texts_read
+        )
         return Dependencies(
             conversations=self.conversations,
             turns=self.turns,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant.cli.api import Api, api_command
-from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
+from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, printable, progress
 from rag_assistant.extraction.formats.kinds import is_archive
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, InvalidRequest, SettingsError
 from rag_assistant.records.validation import storable
@@ -89,6 +89,32 @@ def list_documents(api: Api, tag: str | None, as_json: bool) -> None:
         if n == 0 and not as_json:
             click.secho("    ID  STATE      CHUNKS          NAME", dim=True, err=True)
         click.echo(json.dumps(one, ensure_ascii=False) if as_json else _line(one))
+
+
+@api_command("report", documents)
+@AS_JSON
+def report(api: Api, as_json: bool) -> None:
+    """Report copies, text that is garbled or was not read, and answers whose sources have changed."""
+    answer = api.call("GET", "/api/documents/report")
+    if as_json:
+        click.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    for name, count in answer["counts"].items():
+        if count:
+            click.secho(f"{name.replace('_', ' ').capitalize()}: {count}", bold=True)
+        for one in answer[name]:
+            click.echo(f"  {printable(_line_of_report(one))}")
+    click.echo("\n".join(answer["limits"]) or f"{answer['documents']} documents were looked at.")
+
+
+def _line_of_report(one: dict[str, Any]) -> str:
+    if "question" in one:
+        changes = " ".join(change["sentence"] for change in one["changes"])
+        return f"conversation {one['conversation_id']}, turn {one['turn']}: {one['question'][:70]}  {changes}".rstrip()
+    if "documents" in one:
+        pair = " and ".join(map(_line_of_report, one["documents"]))
+        return f"{int(100 * one['same'])} %  {pair}" + (f"  newer: {one['newer']}" if one["newer"] else "")
+    return "  ".join(filter(None, (str(one["document_id"]), one["name"], one["reason"])))
 
 
 @api_command("tag", documents)

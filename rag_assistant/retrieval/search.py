@@ -6,15 +6,15 @@ A follow-up question is searched for together with its context.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rag_assistant.records import EVERYTHING, Exchange, Passage, Scope, Source
+from rag_assistant.records import EVERYTHING, MAX_INT32, Correction, Exchange, Passage, Scope, Source, find_passage
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.embeddings.minilm import Familiarity, Vectors
@@ -55,6 +55,8 @@ CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near a question or its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # How many passages are checked before nothing counts as found.
+# A cited passage: its document, its start, its text.
+Place = tuple[int, int, str]
 # How many sections are named if no passage is near enough.
 MAX_HEADINGS = 3
 # A question that depends on the earlier questions by less is standalone: with the whole context, at most 0.3 % of a
@@ -138,6 +140,24 @@ class Retriever:
         return [
             one for one in sources if (text := texts.get((one.document_id, one.start))) and one.text.startswith(text)
         ]
+
+    def lost(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:
+        """Return which cited passages of documents are no longer in the library, and why."""
+        cited = {place_of(one): one for one in sources if one.cited and one.turn is None}
+        standing = set(map(place_of, self.standing(list(cited.values())))) if cited else set()
+        lost: dict[Place, Literal["changed", "deleted"]] = {}
+        texts: dict[int, str] = {}
+        for place, one in sorted(cited.items()):
+            if place not in standing:
+                # A document with different chunks may still contain them all.
+                if one.document_id not in texts:
+                    texts = self._chunks.beginnings([one.document_id], MAX_INT32)
+                text = texts.get(one.document_id)
+                if text is None:
+                    lost[place] = "deleted"
+                elif find_passage(text, one.text, one.start, one.end) is None:
+                    lost[place] = "changed"
+        return lost
 
     def similarities(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return the similarity of short texts to a question; 0 while the embedding model does not work."""
@@ -309,6 +329,22 @@ class Retriever:
             if len(passages) >= limit:
                 break
         return passages[:limit]
+
+
+def place_of(source: Source) -> Place:
+    """Return what identifies a cited passage."""
+    return source.document_id, source.start, source.text
+
+
+def corrections_of(
+    sources: Iterable[Source], lost: Mapping[Place, Literal["changed", "deleted"]], turn: int | None = None
+) -> list[Correction]:
+    """Return what an answer cites that is no longer in the library; ``turn`` is its number, for a summary."""
+    return [
+        Correction("source", lost[place], turn=turn, n=one.n, document=one.document)
+        for one in sources
+        if one.cited and (place := place_of(one)) in lost
+    ]
 
 
 def sections_of(passages: Iterable[Passage]) -> list[str]:

@@ -141,6 +141,8 @@ def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path:
     assert "Zoë.md" in listed
     assert "[wild geese]" in run("documents", "tag", "2", "wild geese").stdout
     assert "ready" in run("documents", "list").stdout
+    assert "documents were looked at." in run("documents", "report").stdout
+    assert json.loads(run("documents", "report", "--json").stdout)["counts"]["unread"] == 0
     assert run("documents", "retry", "2").exit_code == 0
     assert "ready" in run("documents", "cancel", "2").stdout, "there is nothing to cancel"
     asked = run("documents", "delete", "2", typed="n\n")

@@ -254,6 +254,7 @@ def documents(player: Player) -> None:
     player.play("PATCH", path, {"name": "lantern.md", "tags": ["light", "old"]})
     player.play("GET", "/api/documents?tag=old&q=lan")
     player.play("GET", "/api/documents/tags")
+    player.play("GET", "/api/documents/report")
     newer = {"file": (io.BytesIO(LAMP.replace("four", "five").encode()), "lamp.md"), "replaces": str(document)}
     player.client.post("/api/documents", data=newer)
     while "five" not in player.client.get(f"{path}/text").text:

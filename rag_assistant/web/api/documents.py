@@ -7,6 +7,7 @@ from msgspec import to_builtins
 
 from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records.reports import LibraryReport
 from rag_assistant.records.validation import storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
@@ -83,6 +84,12 @@ def sources() -> Response:
     return jsonify(sources=to_builtins(services().sources.states()))
 
 
+@blueprint.get("/report", policy=READ, answer=LibraryReport)
+def report() -> Response:
+    """Report what could be wrong with the library: copies, garbled or unread text, answers that are out of date."""
+    return jsonify(to_builtins(library_report()))
+
+
 @blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
 def document(document_id: int) -> Response:
     """Return a document and its progress."""
@@ -146,6 +153,11 @@ def file(document_id: int) -> Response:
     response.make_conditional(request.environ, accept_ranges=True, complete_length=document.size_bytes)
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
+
+
+def library_report() -> LibraryReport:
+    """Return the report for the person asking; administrators also learn how many questions of others found nothing."""
+    return services().reports.report(counts_others=identity().may_manage and identity().person is not None)
 
 
 def sought_documents() -> str:

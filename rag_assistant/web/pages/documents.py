@@ -61,6 +61,12 @@ def documents() -> Response:
     return response
 
 
+@blueprint.get("/documents/report", policy=READ)
+def report() -> str:
+    """Show what could be wrong with the library and the answers that rest on it, and what to do about it."""
+    return render_template("report.html", report=api.library_report(), **frame(None))
+
+
 @blueprint.post("/documents", policy=DOCUMENTS)
 def add_documents() -> Response:
     """Add the files of the form; refused ones are named."""
