@@ -162,7 +162,7 @@ class Services(Stores):
         )
         self._writer = AnswerWriter(self.turns, self.answers)
         self._stateless = StatelessWriter(self.turns, self.answers)
-        self._texts_read: dict[int, ReadText] = {}  # By everybody's reports.
+        self._texts_read: dict[int, ReadText] = {}  # Shared by everybody's reports.
         deps = self._connect()
         self._live_turns = LiveTurns(values.max_running_answers)
         self.assistant = Assistant(self._live_turns, deps, self._signals)
