@@ -46,11 +46,7 @@ def healthz() -> Response:
     return response
 
 
-@blueprint.get(
-    "/readyz",
-    policy=PUBLIC,
-    answer={"ready": bool, "parts": dict[str, str], "settings_problem": str | None, "restart_required": list[str]},
-)
+@blueprint.get("/readyz", policy=PUBLIC, answer="ReadyzAnswer")
 def readyz() -> Response:
     services, ask = whole_services(), flag_asked("model")
     if ask:

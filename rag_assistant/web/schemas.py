@@ -2,7 +2,6 @@
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.records.answers import Strategy
@@ -54,12 +53,6 @@ class SummaryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     written_by: str
     created_at: str
     lines: list[SummaryLineAnswer] | UnsetType = UNSET
-
-
-class BillItemAnswer(BillItem, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sentence that a summary may lose; keep says whether it stays word for word."""
-
-    tokens: int
 
 
 class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

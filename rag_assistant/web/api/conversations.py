@@ -31,7 +31,7 @@ from rag_assistant.web.request_parsing import (
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ, services
-from rag_assistant.web.schemas import BillItemAnswer, FoundConversation, ViewAnswer, ViewedConversation
+from rag_assistant.web.schemas import FoundConversation, ViewAnswer, ViewedConversation
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
 
@@ -118,12 +118,7 @@ def purge_conversation(conversation_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.get(
-    "/<int:conversation_id>/turns",
-    policy=READ,
-    params=(*PAGE_PARAMS,),
-    answer={"turns": list[views.TurnAnswer], "total": int, **PAGE},
-)
+@blueprint.get("/<int:conversation_id>/turns", policy=READ, params=PAGE_PARAMS, answer="TurnsAnswer")
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
     page = services().turns.page(conversation_id, page_limit(), number_before())
@@ -191,11 +186,7 @@ def reset(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.get(
-    "/<int:conversation_id>/compact",
-    policy=READ,
-    answer={"first_turn": int, "last_turn": int, "max_tokens": int, "items": list[BillItemAnswer]},
-)
+@blueprint.get("/<int:conversation_id>/compact", policy=READ, answer="BillAnswer")
 def bill(conversation_id: int) -> Response:
     """Return what a summary of older turns may lose, and what of it is kept word for word; nothing changes."""
     return jsonify(services().history_actions.bill(conversation_id).as_dict())
@@ -224,12 +215,7 @@ def edit_summary(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post(
-    "/<int:conversation_id>/commands",
-    policy=ASK,
-    answer={"command": str, "text": str, "fold": bool, "view": ViewAnswer},
-    body=CommandBody,
-)
+@blueprint.post("/<int:conversation_id>/commands", policy=ASK, answer="CommandAnswer", body=CommandBody)
 def command(conversation_id: int) -> Response:
     """Run a command such as /history, and return its result."""
     services().conversations.get(conversation_id)

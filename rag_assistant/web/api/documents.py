@@ -10,7 +10,7 @@ from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.reports import LibraryReport
 from rag_assistant.records.validation import storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
-from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
+from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
 from rag_assistant.web.request_parsing import checked, content_type_said, form_fields, one_of, page_limit, read_body
@@ -32,10 +32,7 @@ def add() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-ARCHIVE = {"documents": list[DocumentAnswer], "refused": list[dict[str, str]]}
-
-
-@blueprint.post("/archive", policy=DOCUMENTS, answer=ARCHIVE, status=202, body=UploadFields, form=True)
+@blueprint.post("/archive", policy=DOCUMENTS, answer="AddArchiveAnswer", status=202, body=UploadFields, form=True)
 def add_archive() -> Response:
     """Unpack a ZIP archive and add its files; refused ones are named."""
     ((file, name),), fields = uploaded_files(1)
@@ -62,9 +59,7 @@ def fetch_again(document_id: int) -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.get(
-    "", policy=READ, params=(*PAGE_PARAMS, "tag", "q", "state"), answer={"documents": list[DocumentAnswer], **PAGE}
-)
+@blueprint.get("", policy=READ, params=(*PAGE_PARAMS, "tag", "q", "state"), answer="DocumentsAnswer")
 def documents() -> Response:
     """Return the documents, newest first; with ``q``, those whose name or a tag contains its words.
 
@@ -124,9 +119,7 @@ def retry(document_id: int) -> Response:
     return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 
-@blueprint.get(
-    "/<int:document_id>/text", policy=READ, answer={"document_id": int, "text": str, "page_starts": list[int]}
-)
+@blueprint.get("/<int:document_id>/text", policy=READ, answer="TextAnswer")
 def text(document_id: int) -> Response:
     """Return the extracted text, to which the offsets of sources refer."""
     extracted = services().documents.text(document_id)

@@ -34,7 +34,7 @@ QUERY: dict[str, Schema] = _DATA["query"]
 HEADERS: dict[str, Schema] = _DATA["headers"]
 SPECIAL: dict[str, dict[str, Schema]] = _DATA["special"]
 EVENT: Schema = _DATA["event"]
-# The answers that no type of ours makes.
+# The answers that no type of ours makes, and what they are made of.
 ANSWERS: dict[str, Schema] = from_json(get_data(str(__package__), "answers.json") or b"")
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
