@@ -22,6 +22,7 @@ from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
+from rag_assistant.conversations.exchange.export import Signer
 from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
@@ -48,6 +49,7 @@ from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.postprocess import Reranking
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import turn_terms
+from rag_assistant.runtime.background import Probe
 from rag_assistant.runtime.data_dir import (
     Disk,
     drop_leftovers,
@@ -57,7 +59,6 @@ from rag_assistant.runtime.data_dir import (
     open_data_dir,
 )
 from rag_assistant.runtime.public_http import PublicHttp
-from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, OF_GUIDE, home
@@ -176,7 +177,7 @@ class Services(Stores):
         )
         self.probe = database_probe(database)
         self.write_probe = write_probe(database, lambda: self.process)
-        self.files_probe = engines.files_probe(self.uploads.store)
+        self.files_probe = Probe("files", self.uploads.store.check, silent="unreachable", max_age_seconds=10.0)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
             lambda person_id: PersonalLimits(limits, person_id, lambda: self.process)

@@ -47,7 +47,7 @@ TOUCHES = {
         hasher = PasswordHasher(1, 64, 1)
         return hasher.verify(hasher.hash("geese"), "geese")""",
     "cryptography": """
-        from rag_assistant.runtime.signing import Signer, is_signed
+        from rag_assistant.conversations.exchange.export import Signer, is_signed
         signer = Signer(folder)
         return is_signed(b"geese", signer.sign(b"geese"), signer.public_key)""",
     "openai": """

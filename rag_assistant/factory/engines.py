@@ -27,7 +27,6 @@ from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
-from rag_assistant.runtime.background import Probe
 from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
@@ -43,8 +42,6 @@ log = logging.getLogger(__name__)
 
 # In the data folder: files derived from the embedding model's file at the first start.
 EMBEDDERS = "embedders"
-# How long the result of a file store's health check is cached.
-MAX_AGE_SECONDS = 10.0
 
 
 def open_database(values: Settings, data_dir: Path) -> Database:
@@ -96,16 +93,6 @@ def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S
     with extra_for(setting, "s3"):
         from rag_assistant.files.s3 import S3Files
     return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")
-
-
-def files_probe(files: FileStore) -> Probe:
-    """Return a probe of a file store: it is ``ready`` or ``unreachable``."""
-
-    def ask() -> str:
-        files.check()
-        return "ready"
-
-    return Probe("files", ask, silent="unreachable", max_age_seconds=MAX_AGE_SECONDS)
 
 
 @contextmanager

@@ -138,9 +138,12 @@ MAX_SECONDS = 1.0
 
 
 class Probe:
-    """Checks a part's state, ``silent`` after a second or an error, and caches it for ``max_age_seconds``."""
+    """Checks a part's state and caches it for ``max_age_seconds``: ``silent`` after a second or an error.
 
-    def __init__(self, name: str, ask: Callable[[], str], silent: str, max_age_seconds: float = 0.0) -> None:
+    ``ask`` returns it, ``None`` if the part is ready.
+    """
+
+    def __init__(self, name: str, ask: Callable[[], str | None], silent: str, max_age_seconds: float = 0.0) -> None:
         self._name = name
         self._ask = ask
         self._silent = silent
@@ -164,7 +167,7 @@ class Probe:
 
     def _run(self) -> None:
         try:
-            self._said = self._ask()
+            self._said = self._ask() or "ready"
         except Exception as error:  # noqa: BLE001 - whatever it is, it does not answer
             log.error("%s does not answer: %s", self._name, error)
 

@@ -65,7 +65,7 @@ WRITE_INTERVAL_SECONDS = 10.0
 def database_probe(database: Database) -> Probe:
     """Return a probe of the database: ``ready``, ``failed``, or ``missing`` if SQLite's file is gone or replaced."""
 
-    def ask() -> str:
+    def ask() -> str | None:
         if database.is_sqlite and not database.file_is_ours():
             return "missing"
         if database.is_sqlite:
@@ -76,7 +76,7 @@ def database_probe(database: Database) -> Probe:
         else:
             with database.engine.connect() as connection:
                 connection.execute(text(QUESTION))
-        return "ready"
+        return None
 
     return Probe("database", ask, silent="failed")
 
@@ -84,7 +84,7 @@ def database_probe(database: Database) -> Probe:
 def write_probe(database: Database, process: Callable[[], str]) -> Probe:
     """Return a probe that tries a write: it is ``ready``, ``full``, ``failed``, or ``locked`` beyond a second."""
 
-    def ask() -> str:
+    def ask() -> str | None:
         if database.reserve is not None and not database.reserve.keep():
             return "full"
         try:
@@ -93,6 +93,6 @@ def write_probe(database: Database, process: Callable[[], str]) -> Probe:
                 connection.execute(update(processes).where(own).values(beats=processes.c.beats + 1))
         except StorageFailed as error:
             return "full" if "is full" in str(error) else "failed"
-        return "ready"
+        return None
 
     return Probe("database-writes", ask, silent="locked", max_age_seconds=WRITE_INTERVAL_SECONDS)

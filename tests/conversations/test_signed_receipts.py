@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange.export import check_receipts, signed_receipts
+from rag_assistant.conversations.exchange.export import Signer, check_receipts, signed_receipts
 from rag_assistant.records.errors import InvalidReceipts
-from rag_assistant.runtime.signing import Signer
 
 
 def receipts(count: int) -> list[dict[str, Any]]:

@@ -1,11 +1,15 @@
 """Export of a conversation in pieces: Markdown for reading, JSON for further use; and its receipts, signed."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode
@@ -15,7 +19,11 @@ from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.errors import InvalidReceipts
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
-from rag_assistant.runtime.signing import Signer, is_signed
+from rag_assistant.runtime.data_dir import created_once
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 
 MAX_HEADING_CHARS = 100
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
@@ -186,3 +194,40 @@ def check_receipts(lines: Iterable[bytes]) -> Seal:
 def _line(value: dict[str, Any]) -> bytes:
     """Return canonical JSON: sorted names, no blanks, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+KEY_FILE = "receipts.key"
+
+
+class Signer:
+    """Signs with the key of a data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / KEY_FILE
+
+    @property
+    def public_key(self) -> str:
+        """The public key for verifying signatures."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> str:
+        return self._key.sign(message).hex()
+
+    @cached_property
+    def _key(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        key = created_once(self._path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        return Ed25519PrivateKey.from_private_bytes(key)
+
+
+def is_signed(message: bytes, signature: str, public_key: str) -> bool:
+    """Return whether a message was signed with the private key of a public one."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(bytes.fromhex(signature), message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
