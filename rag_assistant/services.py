@@ -74,11 +74,10 @@ from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.sources import SourceStore
-from rag_assistant.storage.leases import Leases, PageSettings, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
+from rag_assistant.storage.processes import Leases, PageSettings, ProcessKind, Signals
 from rag_assistant.storage.report import ReportStore
 from rag_assistant.storage.scheduled_backups import ScheduledBackups
-from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe, write_probe
 
 log = logging.getLogger(__name__)

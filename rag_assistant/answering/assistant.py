@@ -38,7 +38,7 @@ from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
 from rag_assistant.runtime.telemetry.steps import turn_id as current_turn_id
-from rag_assistant.storage.signals import Signals
+from rag_assistant.storage.processes import Signals
 
 log = logging.getLogger(__name__)
 

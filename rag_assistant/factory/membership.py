@@ -12,9 +12,8 @@ from rag_assistant.documents.processing import DocumentProcessing
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.background import Heartbeat
 from rag_assistant.runtime.data_dir import Disk
-from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS, Leases, ProcessKind
+from rag_assistant.storage.processes import BEAT_INTERVAL_SECONDS, Leases, ProcessKind, Signals
 from rag_assistant.storage.scheduled_backups import ScheduledBackups
-from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from rag_assistant.answering.writer import unchecked
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import AnswerTakenOver, SettingsError
 from rag_assistant.settings.schema import Settings, shared_settings
-from rag_assistant.storage import leases as module
+from rag_assistant.storage import processes as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.rows import ScanStore
-from rag_assistant.storage.leases import LEASE_SECONDS, Leases
+from rag_assistant.storage.processes import LEASE_SECONDS, Leases
 from tests.conftest import both_engines
 from tests.testkit.shelf import KEY, Shelf
 

@@ -34,7 +34,7 @@ from rag_assistant.storage.conversations import conversations as conversation_st
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.leases import Leases
+from rag_assistant.storage.processes import Leases
 from rag_assistant.storage.tables import (
     asked_questions,
     conversations,

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from rag_assistant.storage import signals as module
+from rag_assistant.storage import processes as module
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.signals import Signals
+from rag_assistant.storage.processes import Signals
 from tests.web.conftest import until
 
 Open = Callable[..., Signals]

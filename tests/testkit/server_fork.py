@@ -38,7 +38,7 @@ from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.services import Services
-from rag_assistant.storage import leases
+from rag_assistant.storage import processes as leases
 from rag_assistant.web import create_app
 from tests.testkit.compiled_once import compile_once
 from tests.testkit.embedders import WordHashEmbedder

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, se
 from rag_assistant.records import QUOTES, ModelCounts, ModelUse
 from rag_assistant.records.errors import LimitReached
 from rag_assistant.storage.database import Store, insert_row, lock
-from rag_assistant.storage.leases import is_nobodys
+from rag_assistant.storage.processes import is_nobodys
 from rag_assistant.storage.tables import (
     api_tokens,
     asked_questions,

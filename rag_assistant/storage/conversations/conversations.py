@@ -21,8 +21,8 @@ from rag_assistant.records import (
 from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, own_conversations, owner_of_new, readable_project
+from rag_assistant.storage.processes import is_nobodys
 from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200

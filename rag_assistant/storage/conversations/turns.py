@@ -37,8 +37,8 @@ from rag_assistant.storage.conversations.conversations import (
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.database import Database, Store, person_of
-from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import key_of
+from rag_assistant.storage.processes import is_nobodys
 from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)

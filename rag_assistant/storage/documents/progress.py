@@ -17,7 +17,7 @@ from rag_assistant.storage.documents.rows import (
     row_to_change,
     take_its_place,
 )
-from rag_assistant.storage.leases import is_nobodys
+from rag_assistant.storage.processes import is_nobodys
 from rag_assistant.storage.tables import document_texts, documents, libraries, processes
 
 RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."

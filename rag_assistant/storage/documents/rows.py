@@ -15,8 +15,8 @@ from rag_assistant.storage.database import Bound, Store, insert_rows, person_of,
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
-from rag_assistant.storage.leases import is_working
 from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of, readable, writable
+from rag_assistant.storage.processes import is_working
 from rag_assistant.storage.tables import (
     chunks,
     deleted_files,

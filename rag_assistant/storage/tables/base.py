@@ -23,7 +23,7 @@ def keyed_table(name: str, *parts: SchemaItem, **options: Any) -> Table:
     return Table(name, metadata, *parts, **options)
 
 
-# The live processes; see leases.py. Claims of a process that isn't here are void.
+# The live processes; see processes.py. Claims of a process that isn't here are void.
 processes = keyed_table(
     "processes",
     Column("id", String, primary_key=True),

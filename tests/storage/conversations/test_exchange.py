@@ -11,7 +11,7 @@ from rag_assistant.storage.conversations import exchange as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.leases import Leases
+from rag_assistant.storage.processes import Leases
 from tests.conftest import both_engines
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
