@@ -17,8 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.retrieval.embeddings.minilm import quantised
-from rag_assistant.runtime.model_files import EMBEDDING_MODEL
+from rag_assistant.retrieval.embeddings.minilm import EMBEDDING_MODEL, quantised
 from rag_assistant.storage import failures
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate

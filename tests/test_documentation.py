@@ -21,7 +21,7 @@ from rag_assistant.records import Turn, errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.views import turn_data
 from rag_assistant.settings.live import open_settings
-from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live
+from rag_assistant.settings.schema import DOTTED, RARELY_CHANGED, SECRET, Settings, is_live
 from rag_assistant.web import create_app
 from rag_assistant.web.request_bodies import QueryBody
 from tests.extraction.test_features import features_table
@@ -77,7 +77,7 @@ def settings_table(is_rare: bool) -> str:
     """Return the table of what people set, or of what hardly anyone changes, in Markdown, as the page says above it."""
     rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
     for name, field in sorted(Settings.model_fields.items(), key=lambda one: one[0] in DOTTED):
-        if is_advanced(name) != is_rare:
+        if (name in RARELY_CHANGED) != is_rare:
             continue
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
@@ -100,7 +100,7 @@ def env_example() -> str:
         "# The settings file. A relative path counts from the folder in which .env lies.",
         "#SETTINGS_FILE=settings.json",
     ]
-    for name, field in sorted(Settings.model_fields.items(), key=lambda one: is_advanced(one[0])):
+    for name, field in sorted(Settings.model_fields.items(), key=lambda one: one[0] in RARELY_CHANGED):
         default = field.default if isinstance(field.default, str) else as_json(field.default)
         value = "" if name in SECRET else default
         lines += ["", f"# {field.description}", f"#{name.upper()}={value}"]

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rag_assistant import __version__
-from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
+from rag_assistant.retrieval.embeddings.minilm import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 from tests.testkit.server_process import Launched, ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 

@@ -1,1 +1,1 @@
-"""Operating system services: a job queue, supervised processes, the data folder, model files."""
+"""Operating system services: a job queue, supervised processes, the data folder."""

@@ -24,8 +24,6 @@ class Settings(PeopleSettings, ServerSettings, DocumentSettings, ModelSettings, 
 
 
 _GROUPS: dict[str, list[str]] = json.loads(get_data(__package__, "groups.json") or b"")
-# Rarely changed settings, besides those in OBJECTS.
-ADVANCED = frozenset(_GROUPS["advanced"])
 # What runs a program, names files, says where the data is or who is let in: whoever gets hold of an administrator's
 # session elsewhere would come from the page to the machine.
 OF_THE_MACHINE = ("oidc_", "proxy_", "s3_", "smtp_")
@@ -54,11 +52,7 @@ OBJECTS: dict[str, dict[str, str]] = {
 }
 # Such as oidc.issuer for oidc_issuer.
 DOTTED = {name: f"{key}.{inner}" for key, members in OBJECTS.items() for inner, name in members.items()}
-
-
-def is_advanced(name: str) -> bool:
-    """Return whether the setting is rarely changed."""
-    return name in DOTTED or name in ADVANCED
+RARELY_CHANGED = {*DOTTED, *_GROUPS["rarely_changed"]}
 
 
 def is_live(name: str) -> bool:

