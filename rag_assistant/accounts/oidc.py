@@ -91,8 +91,7 @@ class OpenIdProvider:
             raise SignInFailed(SIGN_IN_OVER)
         with self._connected() as client:
             metadata = self._discover(client)
-            self._refuse_other_issuer(answer, metadata)
-            self._refuse_error(answer)
+            self._refuse_error(answer, metadata)
             offered = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
             how = "basic" if "client_secret_basic" in offered else "post"
             token = client.fetch_token(
@@ -119,16 +118,12 @@ class OpenIdProvider:
 
     # --- the provider's response
 
-    def _refuse_other_issuer(self, answer: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
-        """Refuse a response from another provider (RFC 9207)."""
-        issuer = answer.get("iss")
-        if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
-            return
-        if issuer != self.issuer:
-            raise SignInFailed(f"The response is not from {self.label}. Start the sign-in again.")
-
-    def _refuse_error(self, answer: Mapping[str, str]) -> None:
+    def _refuse_error(self, answer: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
+        """Refuse a response without a code, or from another provider (RFC 9207)."""
         error, code = answer.get("error"), answer.get("code", "")
+        names_itself = metadata.get("authorization_response_iss_parameter_supported") is True
+        if answer.get("iss", None if names_itself else self.issuer) != self.issuer:
+            raise SignInFailed(f"The response is not from {self.label}. Start the sign-in again.")
         if error == "access_denied":
             raise SignInFailed(f"{self.label} denied access, or you did not consent.")
         if error is not None:

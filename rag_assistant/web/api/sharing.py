@@ -17,6 +17,7 @@ from rag_assistant.web.request_parsing import read_optional_body
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON, services, whole_services
 
 blueprint = Blueprint("sharing_api", __name__, url_prefix="/api")
+LINKS = "/conversations/<int:conversation_id>/links"
 
 
 class LinkAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,20 +62,13 @@ class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     turns: list[SharedTurn]
 
 
-@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer={"links": list[LinkAnswer]})
+@blueprint.get(LINKS, policy=READ_AS_PERSON, answer={"links": list[LinkAnswer]})
 def links(conversation_id: int) -> Response:
     """Return the links to a conversation, oldest first, without their secrets."""
     return jsonify(links=[data_of(view_of(LinkAnswer, one)) for one in services().links.of(conversation_id)])
 
 
-@blueprint.post(
-    "/conversations/<int:conversation_id>/links",
-    policy=ASK_AS_PERSON,
-    answer=NewLinkAnswer,
-    status=201,
-    body=NewLinkBody,
-    optional=True,
-)
+@blueprint.post(LINKS, policy=ASK_AS_PERSON, answer=NewLinkAnswer, status=201, body=NewLinkBody, optional=True)
 def make(conversation_id: int) -> Response:
     """Create a link to a conversation; its address is shown only once. For a ``person``, it replaces theirs."""
     body = read_optional_body(NewLinkBody)
@@ -82,7 +76,7 @@ def make(conversation_id: int) -> Response:
     return make_response(jsonify(data_of(view_of(LinkAnswer, link)) | {"url": address}), 201)
 
 
-@blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204)
+@blueprint.delete(f"{LINKS}/<int:link_id>", policy=ASK_AS_PERSON, status=204)
 def revoke(conversation_id: int, link_id: int) -> Response:
     """Revoke a link."""
     services().links.revoke(conversation_id, link_id)

@@ -21,10 +21,8 @@ from rag_assistant.web.request_parsing import take_pictures
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1 import bodies, reading
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
-from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.messages import MessagesBody, message, message_frames, read_messages
-from rag_assistant.web.v1.responses import compaction, items_of, resource
-from rag_assistant.web.v1.responses import frames as response_frames
+from rag_assistant.web.v1.views import chunks, compaction, completion, items_of, resource, response_frames
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
 STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
