@@ -213,13 +213,11 @@ def reason_of(error: BaseException) -> str:
 # Global by number, and yet not public: what older versions of Python don't know (RFC 6890, 2928, 9602, documentation),
 # 6to4 relays, services of Azure's platform, and IPv4 within IPv6 (RFC 4291, 2765, 6052, 8215, 3056).
 NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = tuple(
-    map(
-        ip_network,
-        (
-            *("192.0.0.0/24", "2001::/23", "5f00::/16", "fec0::/10", "3fff::/20", "192.88.99.0/24", "168.63.129.16/32"),
-            *("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"),
-        ),
-    )
+    ip_network(network)
+    for network in (
+        "192.0.0.0/24 2001::/23 5f00::/16 fec0::/10 3fff::/20 192.88.99.0/24 168.63.129.16/32 "
+        "::/96 ::ffff:0:0/96 ::ffff:0:0:0/96 64:ff9b::/96 64:ff9b:1::/48 2002::/16"
+    ).split()
 )
 
 

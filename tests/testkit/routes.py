@@ -60,7 +60,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "history_pages.mark": {"pinned": "true"},
     "history_pages.add_note": {"text": "Seized."},
     "history_pages.change_note": {"pinned": "true"},
-    "rating_pages.rate": {"rating": "down"},
+    "history_pages.rate": {"rating": "down"},
     "document_pages.change": {"name": "seized.txt", "tags": "seized"},
     "document_pages.act_on_selected": {"do": "ask"},
     "sharing_pages.add_library": {"name": "Seized"},

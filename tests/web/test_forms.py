@@ -7,7 +7,7 @@ import pytest
 from flask import Flask, request
 
 from rag_assistant.web.api import libraries, projects, turns
-from rag_assistant.web.pages import ratings
+from rag_assistant.web.pages import history
 from rag_assistant.web.pages.sharing import save_library_access, save_project_access
 from rag_assistant.web.request_bodies import (
     ChangeNoteBody,
@@ -49,7 +49,7 @@ def test_a_form_needs_what_its_action_needs_in_the_api(app: Flask) -> None:
     views = [(app.view_functions[route.endpoint], route) for route in routes_of(app)]
     policies = {view: route.policy for view, route in views}
     # Several at once, for which the API has a call each.
-    one_by_one = {save_library_access: libraries.share, save_project_access: projects.share, ratings.rate: turns.rate}
+    one_by_one = {save_library_access: libraries.share, save_project_access: projects.share, history.rate: turns.rate}
     # A page's own view may be wrapped, too: its errors are shown on the page.
     forms = [
         (action, route)
