@@ -16,6 +16,7 @@ from rag_assistant.accounts.accounts import Accounts, Actor, Setup
 from rag_assistant.accounts.limits import ModelLimits, PersonalLimits
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation
+from rag_assistant.answering.grids import GridRunner
 from rag_assistant.answering.live import LiveTurns
 from rag_assistant.answering.task import Dependencies
 from rag_assistant.answering.tools import Tools
@@ -74,6 +75,8 @@ from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.sources import SourceStore
+from rag_assistant.storage.grid_cells import CellQueue
+from rag_assistant.storage.grids import GridStore
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.processes import Leases, PageSettings, ProcessKind, Signals
 from rag_assistant.storage.report import ReportStore
@@ -181,6 +184,9 @@ class Services(Stores):
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
             lambda person_id: PersonalLimits(limits, person_id, lambda: self.process)
         )
+        self.grid_runner = GridRunner(
+            CellQueue(database), GridStore(database), self._assistant_of, lambda: self.process, lambda: settings.current
+        )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()
         self._started = False
@@ -219,6 +225,9 @@ class Services(Stores):
         """Return one person's services, which share what runs; without ``changes_documents`` no document changes."""
         # After losing its lease this process has another name, and the old one must not be used.
         return self._people(person_id, changes_documents, self.process)
+
+    def _assistant_of(self, person_id: int | None) -> Assistant:
+        return self.assistant if person_id is None else self.for_person(person_id, changes_documents=False).assistant
 
     def _services_of(self, person_id: int, changes_documents: bool, _process: str) -> Services:
         own, limits = copy(self), self._limits_of(person_id)
@@ -289,6 +298,7 @@ class Services(Stores):
             if self.role != "worker":
                 self.models.start()
                 self.remote_tools.start()
+                self.grid_runner.start()
             self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
             self._warming.start()
             self._started = True
@@ -338,7 +348,7 @@ class Services(Stores):
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
         self.upkeep.stop()
-        at_work = self.assistant, self.remote_tools, self.sources, self.processing, self.settings
+        at_work = self.grid_runner, self.assistant, self.remote_tools, self.sources, self.processing, self.settings
         for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
             part.close()
         self.membership.leave()

@@ -67,6 +67,11 @@ class Api:
         with self._send("GET", path, params=params) as response:
             yield from map(printable, response.iter_text())
 
+    def download(self, path: str, file: Path, **params: str) -> None:
+        """Write a file that the API returns. Raises ApiError, OSError."""
+        with self._send("GET", path, params=params) as response:
+            file.write_bytes(response.read())
+
     def upload(self, path: str, name: str, content: IO[bytes], fields: Mapping[str, str]) -> Any:
         """Send a file with form fields, and return the API's response. Raises ApiError, OSError."""
         with self._send("POST", path, data=dict(fields), files={"file": (name, content)}) as response:

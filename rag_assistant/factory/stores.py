@@ -18,6 +18,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.rows import ScanStore
+from rag_assistant.storage.grids import GridStore
 
 
 class Stores:
@@ -42,6 +43,7 @@ class Stores:
         self.libraries = LibraryStore(database)
         self.projects = ProjectStore(database)
         self.links = ConversationLinkStore(database)
+        self.grids = GridStore(database)
         self.chunks = ChunkStore(database)
         self.scans = ScanStore(database)
 

@@ -113,6 +113,11 @@ def projects_of(person: int | sa.ColumnElement[int], access: str | None = None) 
     return _shared_with(tables.projects, tables.project_shares, tables.project_shares.c.project_id, person, access)
 
 
+def grids_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
+    """Return the query for the tables over documents that a person may read, or with ``access`` write."""
+    return _shared_with(tables.grids, tables.grid_shares, tables.grid_shares.c.grid_id, person, access)
+
+
 def readable_project(bound: Bound, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that a project exists and the person of a connection may use it."""
     person = person_of(bound)

@@ -19,7 +19,8 @@ from rag_assistant.web.request_parsing import refuse_unknown
 PARTS = (
     "health api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
     "api.archive v1.routes openapi.routes mcp.tools pages.conversation pages.documents pages.source pages.receipt "
-    "pages.history pages.sidebar pages.settings pages.account pages.sharing pages.people pages.handbook"
+    "pages.history pages.sidebar pages.settings pages.account pages.sharing pages.people pages.handbook "
+    "api.grids pages.grids"
 ).split()
 
 

@@ -67,7 +67,7 @@ NOT_KEPT = "no-cache"
 VERSION_LENGTH = 12
 # The order is that of the cascade.
 SHEETS = (
-    "base frame sidebar transcript answers sources composer window receipt ratings documents document uploads "
+    "base frame sidebar transcript answers sources composer window receipt ratings documents document uploads grids "
     "settings account help".split()
 )
 ALL_SHEETS = "all.css"

@@ -12,6 +12,7 @@ from rag_assistant.documents.uploads import MAX_NAME_CHARS, MAX_TAG_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import (
     EVERYTHING,
+    MAX_GRID_COLUMNS,
     MAX_INT32,
     MAX_NOTE_CHARS,
     SCOPE_FIELDS,
@@ -19,7 +20,9 @@ from rag_assistant.records import (
     UNTITLED,
     Access,
     AnswerOptions,
+    ColumnType,
     ConversationSearch,
+    GridColumn,
     Message,
     Question,
     Scope,
@@ -87,6 +90,7 @@ RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for 
 MAX_INSTRUCTIONS_CHARS = 8000
 Instructions = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_INSTRUCTIONS_CHARS)]
 INSTRUCTIONS = f"text of up to {MAX_INSTRUCTIONS_CHARS} characters"
+COLUMNS = f"a list of 1 to {MAX_GRID_COLUMNS} columns, each with question and perhaps name, type and id"
 ACCESS = "read, write, or null for nothing"
 DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
@@ -245,6 +249,43 @@ class ChangeProjectBody(NewProjectBody):
 
     def values(self) -> dict[str, Any]:
         return self.model_dump(include=self.model_fields_set & {"name", "instructions", "everyone"})
+
+
+class ColumnBody(Strict):
+    """A column of a table; with its id, it is one that is there."""
+
+    id: Id | None = None
+    name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=100)] = ""
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+    type: ColumnType = "text"
+
+
+class ChangeGridBody(ScopeBody):
+    """The body of PATCH /api/grids/ID."""
+
+    name: Title = field("", TITLE)
+    columns: list[ColumnBody] = field([], COLUMNS, min_length=1, max_length=MAX_GRID_COLUMNS)
+    watch: bool = field(False, "true or false")
+    max_tokens: int | None = field(None, "a whole number, 1 or more, or null for no limit", ge=1, le=MAX_INT32)
+    cells_at_once: int = field(4, "a whole number from 1 to 20", ge=1, le=20)
+    cells_per_minute: int | None = field(None, "a whole number from 1 to 6000, or null for no limit", ge=1, le=6000)
+    everyone: Access | None = field(None, ACCESS)
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields that are stored as they are."""
+        return self.model_dump(include=self.model_fields_set - {"columns", *SCOPE_FIELDS})
+
+    def all_columns(self) -> list[GridColumn]:
+        """Return the columns, none if the body has none; one without a name has its question for it."""
+        return [GridColumn(one.id or 0, one.name or one.question[:100], one.question, one.type) for one in self.columns]
+
+
+class NewGridBody(ChangeGridBody):
+    """The body of POST /api/grids."""
+
+    name: Title = field(..., TITLE)
+    columns: list[ColumnBody] = field(..., COLUMNS, min_length=1, max_length=MAX_GRID_COLUMNS)
+    project_id: Id | None = field(None, f"{ID}: the project whose documents it is about, or null")
 
 
 class RetryBody(Strict):

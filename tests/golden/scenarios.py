@@ -246,6 +246,28 @@ def projects(player: Player) -> None:
     player.play("GET", f"/api/conversations/{first['conversation_id']}")
 
 
+def grids(player: Player) -> None:
+    document = player.upload(LAMP, "lamp.md")
+    columns = [{"question": "How high is the lamp?", "name": "Height", "type": "number"}]
+    grid = player.play("POST", "/api/grids", {"name": "Lamps", "columns": columns})
+    path = f"/api/grids/{grid['grid_id']}"
+    player.play("POST", "/api/grids", {"name": "None", "columns": []})
+    player.play("PATCH", path, {"max_tokens": 5000, "cells_at_once": 1})
+    player.play("PUT", f"{path}/shares", {"person": "ben", "access": "read"})
+    player.play("GET", f"{path}/rows?sort=-1")
+    player.play("GET", f"{path}/cells/{document}/1")
+    player.play("GET", f"{path}/export")
+    player.play("GET", "/api/grids")
+    player.play("POST", f"{path}/stop", {})
+    player.play("DELETE", path)
+    player.play("GET", path)
+    player.play("POST", f"{path}/restore", {})
+    player.play("POST", f"{path}/cells/{document}/9/again", {})
+    player.play("DELETE", path)
+    player.play("POST", f"{path}/start", {})
+    player.play("POST", f"{path}/erase", {})
+
+
 def documents(player: Player) -> None:
     document = player.upload(LAMP, "lamp.md", tags="light")
     path = f"/api/documents/{document}"
@@ -320,6 +342,7 @@ SCENARIOS = (
     ratings,
     notes,
     projects,
+    grids,
     documents,
     libraries,
     sharing,

@@ -63,6 +63,8 @@ def fill(world: World) -> World:
     owner.put(f"/api/turns/{first['turn_id']}/rating", json={"rating": "up", "right_answer": f"{CANARY}!"})
     gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
     owner.delete(f"/api/conversations/{gone}")
+    columns = [{"name": CANARY, "question": f"Why does the {CANARY} hiss?"}]
+    grid = owner.post("/api/grids", json={"name": CANARY, "columns": columns}).json["grid_id"]
     services.accounts.make_token(ben, CANARY, ["read"], None, ACTOR)
     identities = LinkedIdentityStore(services.database)
     world.ids = {
@@ -78,6 +80,8 @@ def fill(world: World) -> World:
         "library_id": library,
         "project_id": project,
         "note_id": owner.post("/api/notes", json={"text": CANARY, "turn_id": second["turn_id"]}).json["note_id"],
+        "grid_id": grid,
+        "column_id": 1,
         "link_id": services.links.make(first["conversation_id"], "a secret", True).id,
     }
     world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
@@ -111,6 +115,7 @@ def kept_of_owner(world: World) -> list[Any]:
         "document_tags",
         "projects",
         "notes",
+        "grids",
     )
     metadata = MetaData()
     metadata.reflect(world.services.database.engine, only=names)

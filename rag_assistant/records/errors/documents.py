@@ -89,3 +89,19 @@ class OriginUnavailable(AssistantError):
 
 class NoWebPage(Conflict):
     sentence = "Document {document_id} was not added from a web address, so it cannot be fetched again."
+
+
+class GridNotFound(NotFound):
+    sentence = "There is no table {grid_id}."
+
+
+class CellNotFound(NotFound):
+    sentence = "Table {grid_id} has no cell for document {document_id} in column {column_id}."
+
+
+class NotGridOwner(AssistantError):
+    sentence = 'The table "{name}" belongs to somebody else, who has not let you do this.'
+
+
+class NothingToAsk(Conflict):
+    sentence = 'Every cell of the table "{name}" is answered or on its way, or its documents are not read yet.'

@@ -13,6 +13,7 @@ from rag_assistant.storage.tables import (
     audit_log,
     conversations,
     documents,
+    grids,
     libraries,
     linked_identities,
     notes,
@@ -25,6 +26,8 @@ from rag_assistant.storage.tables import (
 # Creating the first administrator and removing one are serialized.
 LAST_ADMIN = "last administrator"
 _ANY = select(people.c.id).limit(1)
+# What people own, besides documents.
+OWNED = (conversations, grids, libraries, projects, notes)
 
 
 def name_key(name: str) -> str:
@@ -81,7 +84,7 @@ class PeopleStore(Store):
                 if known_by is not None:
                     link_identity(connection, person_id, known_by)
                 if first:  # Unowned data becomes theirs.
-                    for table in (conversations, libraries, projects, notes):
+                    for table in OWNED:
                         unowned = update(table).where(table.c.person_id.is_(None))
                         connection.execute(unowned.values(person_id=person_id))
                 else:
@@ -123,7 +126,7 @@ class PeopleStore(Store):
                 # It would act on conversations of its new owner.
                 rules.pop("retention_days", None)
                 connection.execute(update(projects).where(projects.c.id == number).values(overrides=rules))
-            for table in (conversations, libraries, projects, notes):
+            for table in OWNED:
                 connection.execute(update(table).where(table.c.person_id == person_id).values(person_id=to))
 
     def delete(self, person_id: int) -> None:
@@ -133,7 +136,7 @@ class PeopleStore(Store):
             row = row_of_person(connection, person_id)
             if any(connection.execute(query.limit(1)).first() for query in _owned(person_id)):
                 raise StillOwns(row["name"])
-            for table in (libraries, projects, notes):
+            for table in OWNED[1:]:
                 connection.execute(delete(table).where(table.c.person_id == person_id))
             connection.execute(delete(people).where(people.c.id == person_id))
             _refuse_without_admin(connection)

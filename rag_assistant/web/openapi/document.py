@@ -126,7 +126,7 @@ def _responses(rule: Route, operation: Operation) -> Schema:
     content: Schema = {}
     if isinstance(operation.answer, str) and "/" in operation.answer:
         content[operation.answer] = {"schema": {} if "json" in operation.answer else {"type": "string"}}
-        if rule.rule.endswith("/export"):
+        if operation.answer == "text/markdown":
             content["application/json"] = {"schema": {"type": "object"}}
     elif operation.answer is not None:
         content["application/json"] = {"schema": reference_to(operation.answer)}

@@ -161,11 +161,13 @@ def erase_document(document_id: int) -> Response:
 
 @blueprint.post("/documents/selected", policy=DOCUMENTS)
 def act_on_selected() -> Response:
-    """Ask about the selected documents, delete them, or add tags."""
+    """Ask about the selected documents, make a table of them, delete them, or add tags."""
     selected = ids_of("document_ids", request.form.getlist("document_ids"))
-    what = one_of("do", request.form.get("do", ""), ("ask", "delete", "tag"))
+    what = one_of("do", request.form.get("do", ""), ("ask", "grid", "delete", "tag"))
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
         raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
+    if what == "grid":
+        return to_page("grid_pages.grids", documents=selected)
     if what == "ask":
         askable = [one for one in selected if document_status.is_askable(services().documents.get(one))]
         if not askable:

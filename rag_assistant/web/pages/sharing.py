@@ -5,6 +5,7 @@ from flask import Blueprint, Response, make_response, render_template, request
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.conversations.projects import ProjectStore
+from rag_assistant.storage.grids import GridStore
 from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import projects as projects_api
 from rag_assistant.web.api.sharing import make_link, read_shared, revoke, share_with
@@ -57,15 +58,15 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
 
 def save_library_access(library_id: int) -> Response:
     """Store who may use a library."""
-    return _save_access(services().libraries, "library", library_id)
+    return save_access(services().libraries, "library", library_id)
 
 
 def save_project_access(project_id: int) -> Response:
     """Store who may use a project."""
-    return _save_access(services().projects, "project", project_id)
+    return save_access(services().projects, "project", project_id)
 
 
-def _save_access(store: LibraryStore | ProjectStore, kind: str, item_id: int) -> Response:
+def save_access(store: LibraryStore | ProjectStore | GridStore, kind: str, item_id: int) -> Response:
     """Store what the form lets everyone do, and each person: what has changed."""
     current = store.get(item_id)
     allowed = {one.person: one.access for one in current.shares}

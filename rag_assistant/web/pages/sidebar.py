@@ -92,6 +92,7 @@ def deleted() -> str:
         "deleted.html",
         trashed=trashed,
         trashed_documents=services().documents.trashed(LISTED_AT_ONCE),
+        trashed_grids=services().grids.all(deleted=True),
         deleted_before=older,
         erased=request.args.get("erased") == "1",
         **frame(None),

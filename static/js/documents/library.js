@@ -13,7 +13,7 @@ let debounce = 0;
 /** Let the forms of the list work without leaving the page, and keep the list up to date. */
 export function enableDocuments() {
   document.addEventListener("submit", (event) => {
-    if (!("inPlace" in event.target.dataset) || event.submitter?.value === "ask") return;
+    if (!("inPlace" in event.target.dataset) || ["ask", "grid"].includes(event.submitter?.value)) return;
     event.preventDefault();
     submit(event.target, event.submitter).catch(showError);
   });

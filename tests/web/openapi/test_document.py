@@ -141,7 +141,15 @@ QUERIES = {
     "api.erase_turn": "permanently=1",
     "api.search": "q=large+document&limit=3",
 }
-LAST = ("delete_response", "erase_turn", "delete_conversation", "restore_conversation", "purge_conversation", "delete")
+LAST = (
+    "delete_response",
+    "erase_turn",
+    "delete_conversation",
+    "restore_conversation",
+    "purge_conversation",
+    "delete",
+    "erase",
+)
 
 
 def in_order(app: Flask) -> Iterator[tuple[Any, str]]:

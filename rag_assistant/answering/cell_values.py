@@ -1,0 +1,171 @@
+"""Read the answer of a cell: its value by the type of its column, and the sentence of the document it rests on. Pure.
+
+Nothing is put right: a value that its passage doesn't have is marked.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pkgutil import get_data
+
+from msgspec.structs import replace
+
+from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
+from rag_assistant.records import QUOTES, CellDoubt, CellResult, ColumnType, GridColumn, Source, Turn
+from rag_assistant.retrieval.claims import CITATION, cited_numbers, repeated_range, strange_figures
+from rag_assistant.retrieval.dates import iso_dates
+from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
+from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.table_query import NUMBER, figure
+from rag_assistant.retrieval.tokenize import content_stems
+
+_DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
+WORDS, UNITS = _DATA["words"], _DATA["units"]
+MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
+WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+MAX_VALUE_CHARS = 500
+
+# Where a value stands in a source.
+Place = tuple[int, int]
+
+
+def instructions_for(kind: ColumnType) -> str:
+    """Return what a model is told for a cell of a type."""
+    return f"{_DATA['instructions']['common']} {_DATA['instructions'][kind]}"
+
+
+def result_of(turn: Turn, column: GridColumn) -> CellResult:
+    """Return what a completed turn says about a column's question."""
+    cited = [n for match in CITATION.finditer(turn.answer) for n in cited_numbers(match)]
+    sources = [one for n in dict.fromkeys(cited) for one in turn.sources if one.n == n]
+    is_quote = turn.model in (None, QUOTES)
+    result = (_quoted if is_quote else _answered)(turn, column, sources)
+    if result.outcome == "value" and len(values := _contradictions(turn, sources)) > 1:
+        result = replace(result, outcome="disagreement", value=" / ".join(values), number=None)
+    return replace(result, model=QUOTES if is_quote else turn.model)
+
+
+def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
+    """Return the sentence of the first quote that has most of the question's words, and a value of the type."""
+    blocks = [] if turn.answer.startswith(LEAD_NEAR) else [one for one in turn.answer.split("\n\n") if one[:1] == ">"]
+    if not (blocks and sources):
+        return CellResult("not_found")
+    source = sources[0]
+    start, end = repeated_range(blocks[0], source.text) or (0, len(source.text))
+    about, best = content_stems(column.question), CellResult("not_found")
+    pieces = [one for one in sentences_of(source.text) if start <= one.start < end]
+    for piece in sorted(pieces, key=lambda one: -len(about & content_stems(one.text))):
+        place = (piece.start, piece.end) if column.type != "text" or about & content_stems(piece.text) else (start, end)
+        result = _at(_typed(source.text[slice(*place)], column), source, place)
+        best = best if best.quote else replace(result, outcome="not_found", value="", doubt=None)
+        if result.doubt != "wrong_type":
+            return result
+    return best
+
+
+def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
+    """Return what a model answered, with what can be seen to be wrong with it."""
+    answer = without_quotes(turn.answer)
+    value = _plain(CITATION.sub(" ", answer))
+    if not value or _begins_with(value, WORDS["not_found"]):
+        return CellResult("not_found")
+    contradicts = _begins_with(value, WORDS["contradiction"])
+    result = CellResult("value", value[:MAX_VALUE_CHARS]) if contradicts else _typed(value, column)
+    if sources:
+        doubt = _doubt(value, answer, sources, column.type) or result.doubt
+        result = _at(replace(result, doubt=doubt), sources[0], _nearest(value, column.question, sources[0]))
+    else:
+        result = replace(result, doubt="not_cited")
+    if contradicts:
+        parts = " / ".join(map(_plain, value.partition(":")[2].split(";")))
+        result = replace(result, outcome="disagreement", value=parts[:MAX_VALUE_CHARS])
+    return result
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).strip(' *"“”„.;|#')
+
+
+def _begins_with(text: str, words: Sequence[str]) -> bool:
+    start = text.casefold()
+    return any(start.startswith(word) and not start[len(word) : len(word) + 1].isalpha() for word in words)
+
+
+def _typed(text: str, column: GridColumn) -> CellResult:
+    """Return the first value of a column's type in a text."""
+    if column.type == "text":
+        return CellResult("value", _plain(text)[:MAX_VALUE_CHARS])
+    values = list(dict.fromkeys(_values_of(column, text)))
+    if not values:
+        return CellResult("value", _plain(text)[:MAX_VALUE_CHARS], doubt="wrong_type")
+    return CellResult("value", *values[0], doubt="one_of_several" if len(values) > 1 else None)
+
+
+def _values_of(column: GridColumn, text: str) -> Iterator[tuple[str, float | None]]:
+    """Yield the values of a column's type in a text, each with what it is sorted by; in the unit asked for."""
+    if column.type == "yes_no":
+        start = _plain(re.split(r"[|:]\s", text)[-1])
+        yield from ((word, None) for word in ("yes", "no") if _begins_with(start, WORDS[word]))
+    elif column.type == "date":
+        dates = [iso for _, iso in iso_dates(text, "")] or YEAR.findall(text)
+        yield from ((iso, None) for iso in dates)
+    else:
+        figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
+        figures = figures or [one for one in [_plain(text)] if NUMBER.match(one)]
+        wanted = [words for words in UNITS.values() if set(words) & set(WORD.findall(column.question.lower()))]
+        in_unit = [one for one in figures for words in wanted if set(words) & set(WORD.findall(one.lower()))]
+        yield from ((one, number) for one in in_unit or figures if (number := _number(one)) is not None)
+
+
+def _number(written: str) -> float | None:
+    """Return the number that a figure with its unit means."""
+    match, words = NUMBER.search(written), WORD.findall(written.lower())
+    if match is None:
+        return next((float(NUMBERS[one]) for one in words if one in NUMBERS), None)
+    number, behind = figure(match[0].strip(" .,'\u2019")), WORD.findall(written[match.end() :].lower())
+    return None if number is None else float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
+
+
+def _at(result: CellResult, source: Source, place: Place) -> CellResult:
+    start, end = place
+    return replace(
+        result,
+        quote=source.text[start:end].strip(),
+        page=source.page,
+        start=source.start + start,
+        end=source.start + end,
+    )
+
+
+def _nearest(value: str, question: str, source: Source) -> Place:
+    """Return the sentence of a source that has most of a value's figures and words, then of the question's."""
+    figures, words, about = NUMBER.findall(value), content_stems(value), content_stems(question)
+
+    def likeness(text: str) -> int:
+        stems = content_stems(text)
+        return sum(one.strip() in text for one in figures) + 2 * len(words & stems) + len(about & stems)
+
+    nearest = max(sentences_of(source.text), key=lambda one: likeness(one.text), default=None)
+    return (nearest.start, nearest.end) if nearest is not None else (0, len(source.text))
+
+
+def _doubt(value: str, answer: str, sources: Sequence[Source], kind: ColumnType) -> CellDoubt | None:
+    passages, words = "\n".join(one.text for one in sources), content_stems(value)
+    lacking = kind == "text" and 2 * len(words - content_stems(passages)) > len(words)
+    strange = kind != "yes_no" and strange_figures(answer, passages)
+    return "not_in_passage" if lacking or strange or any(one.doubts for one in sources if kind != "date") else None
+
+
+def _contradictions(turn: Turn, cited: Sequence[Source]) -> Sequence[str]:
+    """Return what sentences of the document state differently about what a cited passage says."""
+    about = content_stems(turn.question)
+    pieces = [(source, one.text) for source in turn.sources for one in sentences_of(source.text)]
+    pieces.sort(key=lambda one: -len(about & content_stems(one[1])))
+    # They are compared as if each were of another document.
+    apart = tuple(
+        replace(source, n=n, document_id=n, document="", text=text, doubts=(), offered=())
+        for n, (source, text) in enumerate(pieces[:MAX_PASSAGES])
+    )
+    ns = {n for n, (source, _) in enumerate(pieces[:MAX_PASSAGES]) if source in cited}
+    groups = disagreements(turn.question, apart)
+    return next((one.values for one in groups if any(ns & set(passages) for passages in one.passages)), ())

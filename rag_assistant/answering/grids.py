@@ -1,0 +1,149 @@
+"""Fill tables over documents: each cell is an ordinary question about one document, of which only the result is stored.
+
+One thread gives out cells; SQL says which process asks which, so that what is left is taken up at the next start.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
+from rag_assistant.answering.assistant import Assistant
+from rag_assistant.answering.cell_values import instructions_for, result_of
+from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
+from rag_assistant.answering.writer import NOT_FINISHED
+from rag_assistant.conversations.viewed_history import SentHistory
+from rag_assistant.history import estimate_tokens
+from rag_assistant.records import AnswerOptions, ClaimedCell, Grid, Question, Scope, Turn, errors
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.grid_cells import MAX_ATTEMPTS, CellQueue
+from rag_assistant.storage.grids import GridStore
+
+log = logging.getLogger(__name__)
+
+POLL_INTERVAL_SECONDS, RETRY_SECONDS = 2.0, 10.0
+# The share of the server's, or a person's, answers at once and per minute that is left to people.
+FREE_SHARE = 0.25
+# Before a cell is answered: the tokens of a request without its passages, and of a passage, as the guide's are.
+REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
+# What may pass by itself: such a cell is asked again.
+MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
+
+
+class Estimate(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the cells without an answer will take, as those before did; ``None`` if that isn't known yet."""
+
+    cells: int
+    requests: int
+    tokens: int
+    seconds: int | None
+
+
+def estimate(grid: Grid, passages: int, *, asks_model: bool) -> Estimate:
+    """Return what the rest of a table will take, with so many passages sent for a cell."""
+    left, done = sum(grid.cells.values()) - grid.cells.get("done", 0), grid.cells.get("done", 0)
+    tokens = grid.used_tokens / done if done else REQUEST_TOKENS + passages * PASSAGE_TOKENS
+    times = [left * grid.used_seconds / done / grid.cells_at_once] if done else []
+    times += [60 * left / grid.cells_per_minute] if grid.cells_per_minute else []
+    requests = left if asks_model else 0
+    return Estimate(left, requests, round(requests * tokens), round(max(times)) if times else None)
+
+
+class GridRunner(Struct):
+    """Asks queued cells, as the owner of their table: ``assistant_of`` returns a person's assistant.
+
+    ``resting`` has until when nothing is asked for a table, ``pending`` the claimed cells that aren't accepted yet.
+    """
+
+    queue: CellQueue
+    grids: GridStore
+    assistant_of: Callable[[int | None], Assistant]
+    process: Callable[[], str]
+    settings: Callable[[], Settings]
+    resting: dict[int, float] = field(default_factory=dict)
+    pending: set[tuple[int, int, int]] = field(default_factory=set)
+    changed: threading.Event = field(default_factory=threading.Event)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Look for cells from now on, in a thread."""
+        threading.Thread(target=self._run, name="grids", daemon=True).start()
+
+    def wake(self) -> None:
+        """Look at once for cells to be asked."""
+        self.changed.set()
+
+    def close(self) -> None:
+        """Ask no more cells."""
+        self.closing.set()
+        self.wake()
+
+    def _run(self) -> None:
+        while not self.closing.is_set():
+            try:
+                for grid_id in self.queue.take_up():
+                    self.grids.fit(grid_id)
+                while not self.closing.is_set() and (cell := self._next()) is not None:
+                    self.pending.add(cell.key)
+                    threading.Thread(target=self._fill, args=(cell,), name="cell", daemon=True).start()
+            except Exception as error:  # noqa: BLE001 - it is looked again
+                log.error("The cells to be asked could not be looked at: %s", error)
+            self.changed.wait(POLL_INTERVAL_SECONDS)
+            self.changed.clear()
+
+    def _next(self) -> ClaimedCell | None:
+        """Claim the next cell, unless people need the rest of the answers at once."""
+        running, limit = self.assistant_of(None).running
+        if running + len(self.pending) >= max(1, limit * (1 - FREE_SHARE)):
+            return None
+        settings, moment = self.settings(), time.monotonic()
+        self.resting = {number: until for number, until in list(self.resting.items()) if until > moment}
+        limits = settings.max_running_answers_per_person, settings.max_questions_per_minute
+        at_once, per_minute = (1_000_000 if one is None else max(1, int(one * (1 - FREE_SHARE))) for one in limits)
+        return self.queue.claim(self.process(), at_once, per_minute, tuple(self.resting))
+
+    def _fill(self, cell: ClaimedCell) -> None:
+        """Ask a cell, and store its result."""
+        began = time.monotonic()
+        options = AnswerOptions(mode="documents", instructions=instructions_for(cell.column.type), notes=False)
+        question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
+        try:
+            live = self.assistant_of(cell.person_id).ask_stateless(
+                question, SentHistory([{"role": "user", "content": question.text}])
+            )
+            self.pending.discard(cell.key)
+            live.ended.wait()
+            self._keep(cell, live.turn, live.receipt or {}, time.monotonic() - began)
+        except (errors.Busy, errors.LimitReached, errors.StorageFailed) as error:
+            self._rest(cell, error.retry_after_seconds)
+            self.queue.end(cell, "queued", attempts=cell.attempts - 1, asked_at=None)
+        except errors.AssistantError as error:
+            self.queue.end(cell, "failed", error=str(error))
+        except Exception:
+            log.exception("A cell of table %s was not answered", cell.key[0])
+            self.queue.end(cell, "failed", error=NOT_FINISHED)
+        self.pending.discard(cell.key)
+        self.wake()
+
+    def _rest(self, cell: ClaimedCell, seconds: float | None) -> None:
+        self.resting[cell.key[0]] = time.monotonic() + (seconds or RETRY_SECONDS)
+
+    def _keep(self, cell: ClaimedCell, turn: Turn, receipt: dict[str, Any], seconds: float) -> None:
+        usage = turn.usage or {}
+        tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
+        if not tokens and turn.history is not None and not receipt.get("quotes"):
+            tokens = turn.history["tokens"]["total"] + estimate_tokens(turn.answer)
+        error = turn.error_message or (turn.answer if turn.answer in (NEEDS_MODEL, NEEDS_THE_MODEL) else None)
+        if turn.status != "completed" or error:
+            again = turn.error_type in MAY_PASS and cell.attempts < MAX_ATTEMPTS
+            if again:
+                self._rest(cell, turn.retry_after_seconds)
+            self.queue.end(cell, "queued" if again else "failed", tokens=tokens, error=error or NOT_FINISHED)
+            return
+        result = asdict(replace(result_of(turn, cell.column), sha256=cell.sha256))
+        sent = {"answer": turn.answer, "messages": receipt.get("request", {}).get("messages", [])}
+        self.queue.end(cell, "done", tokens=tokens, result=result, error=None, seconds=seconds, receipt=sent)

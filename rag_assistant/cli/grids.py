@@ -1,0 +1,76 @@
+"""``rag-assistant grids``: tables over documents."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_assistant.cli.api import Api, api_command
+from rag_assistant.cli.commands import AS_JSON, ID, progress
+
+POLL_INTERVAL_SECONDS = 1.0
+
+grids = click.Group("grids", help="Manage tables: a row for each document, a column for each question.")
+
+
+@api_command("list", grids)
+@AS_JSON
+def list_grids(api: Api, as_json: bool) -> None:
+    """List tables."""
+    for one in api.call("GET", "/api/grids")["grids"]:
+        click.echo(json.dumps(one, ensure_ascii=False) if as_json else _line(one))
+
+
+@api_command("new", grids)
+@click.argument("name")
+@click.argument("questions", nargs=-1, required=True)
+@click.option("--document", "document_ids", multiple=True, type=ID, help="Only these documents.")
+@click.option("--tag", "tags", multiple=True, help="Only documents with this tag.")
+def new(api: Api, name: str, questions: tuple[str, ...], document_ids: tuple[int, ...], tags: tuple[str, ...]) -> None:
+    """Create a table; begin a question with "number:", "date:" or "yes_no:" for that type."""
+    types = {"number", "date", "yes_no"}
+    parts = [(one.partition(":"), one) for one in questions]
+    columns = [
+        {"type": kind, "question": rest} if kind in types else {"question": whole} for (kind, _, rest), whole in parts
+    ]
+    scope = {"document_ids": list(document_ids) or None, "tags": list(tags) or None}
+    click.echo(_line(api.call("POST", "/api/grids", {"name": name, "columns": columns, **scope})))
+
+
+@api_command("start", grids, answers=True)
+@click.argument("grid_id", type=ID)
+def start(api: Api, grid_id: int) -> None:
+    """Fill a table, and wait; after Ctrl-C a running server goes on."""
+    if api.services is not None:
+        api.services.grid_runner.start()
+    one = api.call("POST", f"/api/grids/{grid_id}/start", {})
+    with progress(one["name"][:40].ljust(40)) as tell:
+        while one["cells"].get("queued", 0) + one["cells"].get("running", 0):
+            tell(one["cells"].get("done", 0), sum(one["cells"].values()))
+            time.sleep(POLL_INTERVAL_SECONDS)
+            one = api.call("GET", f"/api/grids/{grid_id}")
+    click.echo(_line(one))
+
+
+@api_command("stop", grids)
+@click.argument("grid_id", type=ID)
+def stop(api: Api, grid_id: int) -> None:
+    """Ask no more cells of a table."""
+    click.echo(_line(api.call("POST", f"/api/grids/{grid_id}/stop", {})))
+
+
+@api_command("export", grids)
+@click.argument("grid_id", type=ID)
+@click.argument("file", type=click.Path(path_type=Path))
+def export(api: Api, grid_id: int, file: Path) -> None:
+    """Write a table to FILE, .csv or .xlsx."""
+    api.download(f"/api/grids/{grid_id}/export", file, format=file.suffix.removeprefix("."))
+
+
+def _line(one: dict[str, Any]) -> str:
+    cells, rest = one["cells"], one["estimate"]
+    figures = f"{cells.get('done', 0):5} of {sum(cells.values()):5} cells"
+    left = f"  about {rest['tokens']:,} tokens left (estimated)" if rest["tokens"] else ""
+    return f"{one['grid_id']:6}  {figures}  {one['name']}{left}" + (f"  {one['reason']}" if one["reason"] else "")

@@ -1,0 +1,147 @@
+"""The JSON API of tables over documents."""
+
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response, request
+from msgspec import field
+
+from rag_assistant.answering.grids import Estimate, estimate
+from rag_assistant.conversations.model_profile import PASSAGES
+from rag_assistant.records import EVERYTHING, Grid, GridRow, Message
+from rag_assistant.records.views import data_of, view_of
+from rag_assistant.storage.grids import CELL_FILTERS
+from rag_assistant.web.api.sharing import share_with
+from rag_assistant.web.grid_files import FILES
+from rag_assistant.web.request_bodies import ChangeGridBody, NewGridBody, ShareBody
+from rag_assistant.web.request_parsing import one_of, page_limit, read_body, whole_number
+from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services, whole_services
+
+blueprint = Blueprint("grids_api", __name__, url_prefix="/api/grids")
+
+ONE, CELL = "/<int:grid_id>", "/<int:grid_id>/cells/<int:document_id>/<int:column_id>"
+LIST_PARAMS, MAX_ROWS = ("sort", "q", "cells"), 500
+
+
+class GridAnswer(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table over documents, with an estimate of what its unanswered cells will take."""
+
+    id: int = field(name="grid_id")
+    estimate: Estimate | None = None
+
+
+def grid_data(grid: Grid) -> dict[str, Any]:
+    """Return a table as JSON, with its estimate."""
+    most = services().settings.current.max_passages
+    left = estimate(grid, PASSAGES if most is None else most, asks_model=services().models.connected)
+    return data_of(view_of(GridAnswer, grid)) | {"estimate": data_of(left)}
+
+
+@blueprint.get("", policy=READ, answer={"grids": list[GridAnswer]})
+def grids() -> Response:
+    """Return the tables you can read, your own first."""
+    return jsonify(grids=[grid_data(one) for one in services().grids.all()])
+
+
+@blueprint.post("", policy=ASK, answer=GridAnswer, status=201, body=NewGridBody)
+def add(body: NewGridBody | None = None) -> Response:
+    """Create a table; nothing is asked before it is started."""
+    body = body or read_body(NewGridBody)
+    services().documents.check_scope(scope := body.scope() or EVERYTHING)
+    new = services().grids.add(body.values(), body.all_columns(), scope)
+    return make_response(jsonify(grid_data(new)), 201)
+
+
+@blueprint.get(ONE, policy=READ, answer=GridAnswer)
+def grid(grid_id: int) -> Response:
+    """Return a table, without its rows."""
+    return jsonify(grid_data(services().grids.get(grid_id)))
+
+
+@blueprint.patch(ONE, policy=ASK, answer=GridAnswer, body=ChangeGridBody)
+def change(grid_id: int, body: ChangeGridBody | None = None) -> Response:
+    """Change a table; a column with another question or type is a new one."""
+    body = body or read_body(ChangeGridBody)
+    if (scope := body.scope(services().grids.get(grid_id).scope)) is not None:
+        services().documents.check_scope(scope)
+    return jsonify(grid_data(services().grids.change(grid_id, body.values(), body.all_columns(), scope)))
+
+
+@blueprint.put(f"{ONE}/shares", policy=ASK_AS_PERSON, answer=GridAnswer, body=ShareBody)
+def share(grid_id: int) -> Response:
+    """Share a table with somebody, or stop sharing it."""
+    return jsonify(grid_data(share_with(services().grids, "table", grid_id, read_body(ShareBody))))
+
+
+@blueprint.delete(ONE, policy=ASK, status=204)
+def delete(grid_id: int) -> Response:
+    """Stop a table, and move it to the trash."""
+    services().grids.trash(grid_id)
+    return make_response("", 204)
+
+
+@blueprint.post(f"{ONE}/restore", policy=ASK, answer=GridAnswer)
+def restore(grid_id: int) -> Response:
+    """Restore a table from the trash."""
+    return jsonify(grid_data(services().grids.restore(grid_id)))
+
+
+@blueprint.post(f"{ONE}/erase", policy=ASK, status=204)
+def erase(grid_id: int) -> Response:
+    """Erase a table that is in the trash, for good."""
+    services().grids.erase(grid_id)
+    return make_response("", 204)
+
+
+@blueprint.post(f"{ONE}/start", policy=ASK, answer=GridAnswer)
+def start(grid_id: int, **place: int) -> Response:
+    """Ask every cell that has no answer or failed."""
+    started = services().grids.start(grid_id, **place)
+    whole_services().grid_runner.wake()
+    return jsonify(grid_data(started))
+
+
+@blueprint.post(f"{CELL}/again", policy=ASK, answer=GridAnswer)
+def again(grid_id: int, document_id: int, column_id: int) -> Response:
+    """Ask one cell again; it keeps its answer until the new one."""
+    return start(grid_id, document_id=document_id, column_id=column_id)
+
+
+@blueprint.post(f"{ONE}/stop", policy=ASK, answer=GridAnswer)
+def stop(grid_id: int) -> Response:
+    """Ask no more cells; answers being written are completed."""
+    return jsonify(grid_data(services().grids.stop(grid_id)))
+
+
+@blueprint.get(CELL, policy=READ, answer={"answer": str, "messages": list[Message]})
+def cell(grid_id: int, document_id: int, column_id: int) -> Response:
+    """Return the answer of a cell as it came, and the messages that were sent for it."""
+    return jsonify(services().grids.receipt(grid_id, document_id, column_id))
+
+
+@blueprint.get(
+    f"{ONE}/rows", policy=READ, params=("limit", "offset", *LIST_PARAMS), answer={"rows": list[GridRow], "total": int}
+)
+def rows(grid_id: int) -> Response:
+    """Return rows of a table."""
+    page, total = rows_asked(services().grids.get(grid_id), page_limit())
+    return jsonify(rows=[data_of(one) for one in page], total=total)
+
+
+def rows_asked(grid: Grid, limit: int) -> tuple[list[GridRow], int]:
+    """Return the rows that the address's parameters name, and how many there are. Raises InvalidRequest."""
+    sorts = [order + name for name in ("name", *(str(one.id) for one in grid.columns)) for order in ("", "-")]
+    args, offset = request.args, whole_number("offset", 0, 0, MAX_ROWS) or 0
+    sort, cells = one_of("sort", args.get("sort", "name"), sorts), args.get("cells", "")
+    sought, cells = args.get("q", "").strip(), one_of("cells", cells, ("", *CELL_FILTERS))
+    return services().grids.rows(grid, limit, offset, sort=sort, sought=sought, cells=cells)
+
+
+@blueprint.get(f"{ONE}/export", policy=READ, params=("format", *LIST_PARAMS), answer="text/csv")
+def export(grid_id: int) -> Response:
+    """Return a table as a file, ``format`` csv or xlsx, each value with a link to its sentence."""
+    grid, kind = services().grids.get(grid_id), one_of("format", request.args.get("format", "csv"), tuple(FILES))
+    media_type, written = FILES[kind]
+    response = make_response(written(grid, rows_asked(grid, MAX_ROWS)[0]))
+    response.headers["Content-Type"] = media_type
+    response.headers["Content-Disposition"] = f'attachment; filename="table-{grid_id}.{kind}"'
+    return response

@@ -1,0 +1,93 @@
+"""Cells of tables in words and with links, and tables as files for spreadsheets."""
+
+import csv
+from collections.abc import Sequence
+from io import BytesIO, StringIO
+from typing import Any
+
+from flask import url_for
+
+from rag_assistant.records import Cell, Grid, GridRow
+from rag_assistant.web.i18n.languages import N_
+from rag_assistant.web.languages import gettext
+
+OUTCOMES = {"not_found": N_("not found"), "yes": N_("yes"), "no": N_("no"), "failed": N_("failed")}
+DOUBTS = {
+    "disagreement": N_("The document states different values."),
+    "not_in_passage": N_("The cited passage does not seem to say this."),
+    "not_cited": N_("This cites no passage."),
+    "wrong_type": N_("This is not of the column's type."),
+    "one_of_several": N_("The sentence has several such values."),
+    "outdated": N_("The document has changed since."),
+}
+# A spreadsheet takes text that begins so for a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+MAX_WIDTH, MAX_CHARS, MAX_TIP_CHARS = 40, 32_000, 250
+
+
+def in_words(cell: Cell, column_type: str = "") -> str:
+    """Return what a cell shows: its value, "not found" or "failed"; nothing while it has no answer."""
+    if cell.result is None:
+        return gettext(OUTCOMES["failed"]) if cell.state == "failed" else ""
+    result = cell.result
+    word = result.value if column_type == "yes_no" and result.value else result.outcome
+    return gettext(OUTCOMES[word]) if word in OUTCOMES else result.value
+
+
+def doubts_in_words(cell: Cell) -> list[str]:
+    """Return what a reader is told about a cell's value."""
+    result = cell.result
+    names = [] if result is None else [result.outcome, result.doubt, "outdated" if cell.outdated else None]
+    return [gettext(DOUBTS[name]) for name in names if name in DOUBTS]
+
+
+def link_to(cell: Cell, *, outside: bool = True) -> str:
+    """Return the address of the sentence a cell rests on."""
+    place: dict[str, Any] = {} if cell.result is None else {"start": cell.result.start, "end": cell.result.end}
+    return url_for("document_pages.document", document_id=cell.document_id, _external=outside, **place)
+
+
+def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
+    """Return a table as CSV: behind each value, its doubts, and its quote with the link."""
+    text = StringIO()
+    lines = [[gettext("Document"), *(name for one in grid.columns for name in (one.name, "", gettext("Source")))]]
+    for row in rows:
+        lines.append([row.document])
+        for cell, column in zip(row.cells, grid.columns, strict=True):
+            quote = cell.result.quote if cell.result else None
+            source = f"“{quote}” {link_to(cell)}" if quote else ""
+            lines[-1] += [in_words(cell, column.type), " ".join(doubts_in_words(cell)), source]
+    safe = [[f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines]
+    csv.writer(text).writerows(safe)
+    return text.getvalue().encode("utf-8-sig")
+
+
+def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
+    """Return a table as XLSX: numbers are numbers, and each value is a link to its sentence."""
+    from xlsxwriter import Workbook
+
+    file = BytesIO()
+    with Workbook(file, {"in_memory": True}) as book:
+        sheet, marked = book.add_worksheet(), book.add_format({"bg_color": "#ffe9a8"})
+        sheet.set_column(0, len(grid.columns), MAX_WIDTH)
+        for at, name in enumerate([gettext("Document"), *(one.name for one in grid.columns)]):
+            sheet.write_string(0, at, name)
+        for line, row in enumerate(rows, 1):
+            sheet.write_url(line, 0, link_to(Cell(row.document_id, 0, "done")), string=row.document)
+            for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
+                words, doubts, result = in_words(cell, column.type)[:MAX_CHARS], doubts_in_words(cell), cell.result
+                form = marked if doubts else None
+                if result is None or not result.quote:
+                    sheet.write_string(line, at, words, form)
+                    continue
+                tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
+                sheet.write_url(line, at, link_to(cell), form, words, tip)
+                if result.number is not None:
+                    sheet.write_number(line, at, result.number, form)
+    return file.getvalue()
+
+
+FILES = {
+    "csv": ("text/csv; charset=utf-8", as_csv),
+    "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", as_xlsx),
+}

@@ -1,0 +1,373 @@
+"""Tables over documents: each cell is one question about one document, and says what it rests on."""
+
+import csv
+import io
+import json
+import re
+import threading
+import zipfile
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import insert
+
+from rag_assistant.answering import grids as filling
+from rag_assistant.services import Services
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import documents, grid_cells, grids, now
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.statements import listening
+from tests.testkit.stub_model import Reply, Seen, StubModel
+from tests.web.conftest import ask, until, upload
+
+LEASE = "This lease was signed by Anna Berg on 3 May 2024. The rent is EUR 1,250.00 a month."
+FEE = {"question": "What is the rent in EUR?", "name": "Rent", "type": "number"}
+SIGNED = {"question": "Who signed the lease?", "name": "Signed by"}
+BEGUN: dict[str, Any] = {"name": "Leases", "columns": [SIGNED, FEE]}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "POLL_INTERVAL_SECONDS", 0.02)
+    monkeypatch.setattr(filling, "RETRY_SECONDS", 0.05)
+
+
+def answer_with(stub: StubModel, answers: dict[str, str], **more: Any) -> None:
+    """Let a model answer each question, by a word in it, with a text."""
+
+    def reply(seen: Seen) -> Reply:
+        question = seen.messages[-1]["content"].rpartition("</passages>")[2]
+        return Reply(next(text for word, text in answers.items() if word in question), **more)
+
+    stub.next_reply = reply
+
+
+def start(client: FlaskClient, body: dict[str, Any] | None = None) -> int:
+    made = client.post("/api/grids", json=body or BEGUN)
+    assert made.status_code == 201, made.text
+    grid_id: int = made.json["grid_id"]
+    response = client.post(f"/api/grids/{grid_id}/start", json={})
+    assert response.status_code == 200, response.text
+    return grid_id
+
+
+def state(client: FlaskClient, grid_id: int) -> dict[str, Any]:
+    return dict(client.get(f"/api/grids/{grid_id}").json)
+
+
+def rest(client: FlaskClient, grid_id: int) -> dict[str, int]:
+    """Return how many cells are in each state once none is waiting."""
+    until(lambda: not {"queued", "running"} & state(client, grid_id)["cells"].keys())
+    return state(client, grid_id)["cells"]
+
+
+def rows(client: FlaskClient, grid_id: int, query: str = "") -> list[dict[str, Any]]:
+    response = client.get(f"/api/grids/{grid_id}/rows{query}")
+    assert response.status_code == 200, response.text
+    return response.json["rows"]
+
+
+def results(client: FlaskClient, grid_id: int) -> list[dict[str, Any]]:
+    assert rest(client, grid_id).keys() == {"done"}
+    return [cell["result"] for row in rows(client, grid_id) for cell in row["cells"]]
+
+
+def test_a_cell_has_its_value_and_the_sentence_it_rests_on(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    signed, fee = results(client, grid := start(client))
+    assert (signed["outcome"], signed["value"], signed["doubt"]) == ("value", "Anna Berg", None)
+    assert LEASE[signed["start"] : signed["end"]].startswith(signed["quote"])
+    assert "signed by Anna Berg" in signed["quote"]
+    assert "rent" not in signed["quote"]
+    assert (fee["value"], fee["number"], fee["model"]) == ("EUR 1,250.00", 1250.0, "stub-model")
+    assert state(client, grid)["used_tokens"] > 0
+    sent = client.get(f"/api/grids/{grid}/cells/{document}/1").json
+    assert sent["answer"] == "Anna Berg [1]"
+    assert LEASE in sent["messages"][-1]["content"]
+    assert sent["messages"] in [one.messages for one in stub.requests]
+    assert client.get("/api/conversations").json["conversations"] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "doubt"),
+    [
+        ("not found", "not_found", None),
+        ("Not found.", "not_found", None),
+        ("Nicht gefunden", "not_found", None),
+        ("EUR 9,999.00 [1]", "value", "not_in_passage"),
+        ("EUR 1,250.00", "value", "not_cited"),
+        ("a lot [1]", "value", "wrong_type"),
+        ("contradiction: EUR 1,250.00 [1]; EUR 1,300.00 [1]", "disagreement", "not_in_passage"),
+    ],
+)
+def test_what_a_passage_does_not_support_is_marked(
+    client: FlaskClient, stub: StubModel, answer: str, outcome: str, doubt: str | None
+) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"rent": answer})
+    [fee] = results(client, grid := start(client, {"name": "Leases", "columns": [FEE]}))
+    assert (fee["outcome"], fee["doubt"]) == (outcome, doubt)
+    marked = rows(client, grid, "?cells=doubtful")
+    assert bool(marked) is (doubt is not None)
+
+
+def test_what_a_document_states_differently_is_told(client: FlaskClient, stub: StubModel) -> None:
+    filler = "\n\n".join(f"Paragraph {n} is about something else, such as the garden and its gate." for n in range(60))
+    upload(client, f"The notice period is 30 days.\n\n{filler}\n\nThe notice period is 60 days.", "contract.txt")
+    answer_with(stub, {"notice": "30 days [1]"})
+    columns = [{"question": "How long is the notice period?"}]
+    [period] = results(client, start(client, {"name": "Periods", "columns": columns}))
+    assert period["outcome"] == "disagreement"
+    assert {"30 days", "60 days"} == set(period["value"].split(" / "))
+
+
+def test_a_failed_cell_says_why_and_the_table_stops_after_many(client: FlaskClient, stub: StubModel) -> None:
+    for number in range(8):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    stub.default = Reply(status=400)
+    grid = start(client, BEGUN | {"cells_at_once": 1})
+    cells = rest(client, grid)
+    assert cells == {"failed": 5, "empty": 11}
+    assert "scripted" in state(client, grid)["reason"]
+    assert len(stub.requests) == 5
+    assert {cell["state"] for row in rows(client, grid, "?cells=failed") for cell in row["cells"]} >= {"failed"}
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    assert client.post(f"/api/grids/{grid}/start", json={}).json["reason"] is None
+    assert rest(client, grid) == {"done": 16}
+    refused = client.post(f"/api/grids/{grid}/start", json={})
+    assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingToAsk")
+
+
+def test_a_budget_a_pace_and_a_stop_are_kept(client: FlaskClient, stub: StubModel) -> None:
+    for number in range(6):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    usage = {"prompt_tokens": 90, "completion_tokens": 10}
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "1,250.00 EUR [1]"}, usage=usage)
+    grid = start(client, BEGUN | {"max_tokens": 500, "cells_at_once": 1})
+    assert state(client, grid)["estimate"]["requests"] == 12
+    assert rest(client, grid) == {"done": 4, "empty": 8}
+    after = state(client, grid)
+    assert "500 tokens" in after["reason"]
+    assert after["used_tokens"] == 400
+    assert after["estimate"]["tokens"] == 800
+    client.patch(f"/api/grids/{grid}", json={"max_tokens": None, "cells_per_minute": 6})
+    client.post(f"/api/grids/{grid}/start", json={})
+    until(lambda: len(stub.requests) == 6)
+    assert not until_more(stub, 6)
+    assert client.post(f"/api/grids/{grid}/stop", json={}).json["cells"] == {"done": 6, "empty": 6}
+
+
+def until_more(stub: StubModel, count: int) -> bool:
+    """Return whether more requests came within a moment."""
+    threading.Event().wait(0.3)
+    return len(stub.requests) > count
+
+
+def test_people_keep_the_last_answers(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    for number in range(12):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    gate = threading.Event()
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "1,250.00 EUR [1]", "Why": "So."}, gate=gate)
+    grid = start(client, BEGUN | {"cells_at_once": 20})
+    until(lambda: state(client, grid)["cells"].get("running") == 6)
+    until(lambda: services.assistant.running == (6, 8))
+    gate.set()
+    assert ask(client, "Why?")["status"] == "completed"
+    assert rest(client, grid) == {"done": 24}
+
+
+def test_a_cell_is_asked_again_only_if_somebody_wants_it(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    again = f"/api/grids/{grid}/cells/{document}/2/again"
+    answer_with(stub, {"rent": "not found"})
+    assert client.post(again, json={}).status_code == 200
+    assert [one["outcome"] for one in results(client, grid)] == ["value", "not_found"]
+    assert len(stub.requests) == 3
+    columns = [{"id": 1, **SIGNED, "name": "By"}, {"id": 2, **FEE, "question": "What is the deposit?"}]
+    changed = client.patch(f"/api/grids/{grid}", json={"columns": columns}).json
+    assert [one["id"] for one in changed["columns"]] == [1, 3]
+    assert changed["cells"] == {"done": 1, "empty": 1}
+    assert client.post(again, json={}).status_code == 404
+
+
+def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: FlaskClient, stub: StubModel) -> None:
+    first = upload(client, LEASE, "lease.txt", tags="lease")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = client.post("/api/grids", json=BEGUN | {"tags": ["lease"], "watch": True}).json["grid_id"]
+    upload(client, f"{LEASE} Two.", "other.txt")
+    upload(client, f"{LEASE} Three.", "three.txt", tags="lease")
+    until(lambda: state(client, grid)["cells"] == {"done": 4})
+    assert [row["document"] for row in rows(client, grid)] == ["lease.txt", "three.txt"]
+    upload(client, f"{LEASE} Anew.", "lease.txt", replaces=str(first))
+    until(lambda: rows(client, grid)[0]["cells"][0]["outdated"])
+    client.delete(f"/api/documents/{first}")
+    assert [row["document"] for row in rows(client, grid)] == ["three.txt"]
+
+
+def test_rows_are_sorted_and_found(client: FlaskClient, stub: StubModel) -> None:
+    for rent in ("900", "1,250", "80"):
+        upload(client, f"The rent is EUR {rent} a month. Signed by P{rent[0]}.", f"{rent[0]}.txt")
+
+    def reply(seen: Seen) -> Reply:
+        passages, _, question = seen.messages[-1]["content"].rpartition("</passages>")
+        pattern = r"EUR [\d,]+" if "rent" in question else r"P\d"
+        return Reply(
+            "not found" if "80" in passages and "rent" in question else f"{re.findall(pattern, passages)[0]} [1]"
+        )
+
+    stub.next_reply = reply
+    grid = start(client)
+    rest(client, grid)
+    for query, expected in {
+        "?sort=-name": "981",
+        "?sort=2": "918",
+        "?sort=-2": "198",
+        "?sort=-1": "981",
+        "?q=P9": "9",
+        "?q=8.txt": "8",
+        "?cells=not_found": "8",
+        "?limit=1&offset=1": "8",
+    }.items():
+        assert "".join(row["document"][0] for row in rows(client, grid, query)) == expected, query
+    assert client.get(f"/api/grids/{grid}/rows?sort=9").status_code == 422
+
+
+def test_files_have_links_and_no_formulas(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, "=SUM(A1) was signed by @eve. The rent is EUR 7.", "=1+1.txt")
+    answer_with(stub, {"signed": "=SUM(A1) [1]", "rent": "EUR 7 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    text = client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")
+    heads, line = csv.reader(io.StringIO(text))
+    assert heads[:2] == ["Document", "Signed by"]
+    assert line[:2] == ["'=1+1.txt", "'=SUM(A1)"]
+    assert "/documents/" in line[3]
+    response = client.get(f"/api/grids/{grid}/export?format=xlsx")
+    with zipfile.ZipFile(io.BytesIO(response.data)) as packed:
+        sheet = packed.read("xl/worksheets/sheet1.xml").decode()
+        links = packed.read("xl/worksheets/_rels/sheet1.xml.rels").decode()
+    assert "<f>" not in sheet
+    assert "<v>7</v>" in sheet
+    assert links.count("/documents/") == 3
+    assert "start=" in links
+
+
+def test_the_trash_restores_and_erases(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    assert client.post(f"/api/grids/{grid}/erase", json={}).status_code == 404
+    assert client.delete(f"/api/grids/{grid}").status_code == 204
+    assert client.get(f"/api/grids/{grid}").status_code == 404
+    assert "Leases" in client.get("/deleted").text
+    assert client.post(f"/api/grids/{grid}/restore", json={}).json["cells"] == {"done": 2}
+    client.delete(f"/api/grids/{grid}")
+    assert client.post(f"/api/grids/{grid}/erase", json={}).status_code == 204
+    with services.database.read() as connection:
+        assert connection.execute(grid_cells.select()).all() == []
+
+
+def test_a_shared_table_shows_what_its_reader_may_read(app: Flask, services: Services, stub: StubModel) -> None:
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    with quick_passwords():
+        add_person(services, "Ann", "admin")
+        add_person(services, "Ben")
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    upload(ann, LEASE, "lease.txt")
+    library = ann.post("/api/libraries", json={"name": "Shared"}).json["library_id"]
+    upload(ann, f"{LEASE} Two.", "two.txt", library_id=str(library))
+    ann.put(f"/api/libraries/{library}/shares", json={"person": "Ben", "access": "read"})
+    grid = start(ann)
+    assert rest(ann, grid) == {"done": 4}
+    assert ben.get(f"/api/grids/{grid}").status_code == 404
+    ann.put(f"/api/grids/{grid}/shares", json={"person": "Ben", "access": "read"})
+    assert [row["document"] for row in rows(ben, grid)] == ["two.txt"]
+    assert ben.get(f"/api/grids/{grid}").json["documents"] == 1
+    assert "lease.txt" not in ben.get(f"/api/grids/{grid}/export").text
+    for method, path in (("POST", "/stop"), ("PATCH", ""), ("DELETE", "")):
+        assert ben.open(f"/api/grids/{grid}{path}", method=method, json={}).status_code == 403
+    assert ben.get(f"/tables/{grid}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"name": "A", "columns": []}, "1 to 20 columns"),
+        ({"name": "A", "columns": [{"question": " "}]}, "columns"),
+        ({"name": "A", "columns": [{"question": "Why?", "type": "colour"}]}, "columns"),
+        ({"name": "A", "columns": [FEE] * 21}, "1 to 20 columns"),
+        ({"name": "A", "columns": [FEE], "cells_at_once": 21}, "1 to 20"),
+        ({"name": "A", "columns": [FEE], "document_ids": [99]}, "99"),
+        ({"name": "A", "columns": [FEE], "project_id": 99}, "99"),
+    ],
+)
+def test_what_cannot_be_a_table_is_refused(empty: FlaskClient, body: dict[str, Any], words: str) -> None:
+    response = empty.post("/api/grids", json=body)
+    assert response.status_code in (404, 422)
+    assert words in response.json["error"]["message"]
+
+
+def fill_up(database: Database, count: int, columns: int) -> None:
+    """Store a table whose cells are answered."""
+    moment = now()
+    document = {"media_type": "text/plain", "size_bytes": 1, "owner": "", "file": "f", "state": "ready", "chunks": 1}
+    document |= {"embedded": 1, "created_at": moment, "sha256": "x", "library_id": 1}
+    answered = {"outcome": "value", "value": "30 days", "quote": "The notice period is 30 days.", "start": 0, "end": 9}
+    cell = {"grid_id": 1, "state": "done", "result": answered | {"model": "m", "sha256": "x"}}
+    own = [{"id": n, "name": f"C{n}", "question": "Why?", "type": "text"} for n in range(1, columns + 1)]
+    with database.write() as connection:
+        connection.execute(insert(grids).values(name="Much", columns=own, created_at=moment))
+        named = [
+            document | {"id": n, "name": f"{n}.txt", "name_key": f"{n:04}", "content_key": f"{n}"}
+            for n in range(1, count + 1)
+        ]
+        connection.execute(insert(documents), named)
+        pairs = [{"document_id": one, "column_id": n} for one in range(1, count + 1) for n in range(1, columns + 1)]
+        connection.execute(insert(grid_cells), [cell | pair for pair in pairs])
+
+
+@pytest.mark.parametrize("path", ["/tables", "/tables/1", "/api/grids", "/api/grids/1/rows?limit=200&sort=-2&q=30"])
+def test_the_statements_for_a_table_do_not_grow_with_it(
+    app: Flask, client: FlaskClient, services: Services, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def statements() -> list[str]:
+        seen: list[str] = []
+        here = threading.get_ident()
+
+        def note(_c: object, _x: object, statement: str, *_: object) -> None:
+            if threading.get_ident() == here:
+                seen.append(re.sub(r"\?(, \?)+", "?", statement))
+
+        client.get(path)
+        with listening(services.database.engine.__class__, "before_cursor_execute", note):
+            assert client.get(path).status_code == 200
+        return sorted(seen)
+
+    monkeypatch.setattr(filling, "POLL_INTERVAL_SECONDS", 600)
+    fill_up(services.database, 3, 2)
+    few = statements()
+    with services.database.write() as connection:
+        for table in (grid_cells, grids, documents):
+            connection.execute(table.delete())
+        connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'grids'")
+    fill_up(services.database, 500, 20)
+    assert statements() == few
+
+
+def test_every_question_is_asked_as_the_body_says(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    upload(client, "Geese swim.", "geese.txt")
+    answer_with(stub, {"signed": "not found", "rent": "not found"})
+    rest(client, start(client))
+    asked = [json.dumps(one.messages) for one in stub.requests]
+    assert len(asked) == 4
+    # Each has the passages of one document alone.
+    assert not any("lease.txt" in one and "geese.txt" in one for one in asked)
+    assert all("write: not found" in one for one in asked)
