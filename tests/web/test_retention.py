@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import update
 
 from rag_assistant.conversations import retention
-from rag_assistant.runtime import steady_clock
+from rag_assistant.runtime import background
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -68,7 +68,7 @@ def test_a_clock_that_jumps_deletes_nothing_until_it_is_back(
             return datetime.now(tz) + timedelta(days=365 * years)
 
     with monkeypatch.context() as patch:
-        for module in (steady_clock, retention):
+        for module in (background, retention):
             patch.setattr(module, "datetime", Jumped)
         for _ in range(2):
             services.retention.look()

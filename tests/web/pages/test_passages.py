@@ -6,7 +6,7 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.pages import document_text
+from rag_assistant.web.markdown import passage
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 from tests.web.pages.document_rows import FACT
@@ -64,7 +64,7 @@ def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head_even_when
 
 
 def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document_text, "MAX_WHOLE_TEXT_CHARS", 2_000)
+    monkeypatch.setattr(passage, "MAX_WHOLE_TEXT_CHARS", 2_000)
     added = upload(client, birds(200), "birds.csv")
     page = client.get(f"/documents/{added['document_id']}?at=4000").text
     assert "goose 100<" not in page
