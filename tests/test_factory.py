@@ -30,6 +30,7 @@ SHARED = {
     "write_probe": "it tells whether anything can be stored",
     "probe": "it tells whether the database is there",
     "_live_turns": "their number is the server's limit; a person's Assistant looks a turn up in its own store first",
+    "_texts_read": "a report looks up what was read of the documents that a person's own DocumentStore lists",
     "membership": "processes are the server's, and so is what they tell each other: numbers of turns",
     "answers": "it writes the answers of all people in one transaction, under ids from their own TurnStore",
     "accounts": "people_pages and account_pages alone have it, by their policies",
