@@ -71,6 +71,7 @@ from rag_assistant.storage.backup import Kept
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.conversations.receipts import CorrectionStore
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
+from rag_assistant.storage.conversations.versions import AnsweredQuestions
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -79,7 +80,6 @@ from rag_assistant.storage.grid_cells import CellQueue
 from rag_assistant.storage.grids import GridStore
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.processes import Leases, PageSettings, ProcessKind, Signals
-from rag_assistant.storage.report import ReportStore
 from rag_assistant.storage.scheduled_backups import ScheduledBackups
 from rag_assistant.storage.usage import database_probe, write_probe
 
@@ -202,9 +202,8 @@ class Services(Stores):
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current, self.notes
         )
         self.corrections = Corrections(CorrectionStore(self.database), self.history, self.retriever)
-        self.reports = LibraryReports(
-            ReportStore(self.database), self.documents, self.chunks, self.retriever, self._texts_read
-        )
+        questions = AnsweredQuestions(self.database)
+        self.reports = LibraryReports(questions, self.documents, self.chunks, self.retriever, self._texts_read)
         return Dependencies(
             conversations=self.conversations,
             turns=self.turns,

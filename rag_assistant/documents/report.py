@@ -1,7 +1,6 @@
-"""Report what could be wrong with a library, and with the answers that rest on it.
+"""Report what could be wrong with a library and the answers that rest on it, when somebody asks for that.
 
-Nothing is computed before it is asked for. What was read of a text is kept until the text changes, so that the next
-report continues where one ended for lack of time.
+What was read of a text is remembered, so that the next report continues where one ended for lack of time.
 """
 
 import time
@@ -19,15 +18,15 @@ from rag_assistant.records.reports import LibraryReport, NearCopies, ReportedDoc
 from rag_assistant.records.views import CorrectionAnswer, view_of
 from rag_assistant.retrieval.near_copies import Sketch, near_copies, sketch_of
 from rag_assistant.retrieval.search import Retriever, corrections_of
+from rag_assistant.storage.conversations.versions import AnsweredQuestions
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.rows import UNFINISHED
-from rag_assistant.storage.report import ReportStore
 
 # How much a report looks at, for how long it reads texts, and how many lines each of its lists has.
 MAX_DOCUMENTS, MAX_QUESTIONS, MAX_SECONDS, MAX_LINES = 10_000, 2_000, 20.0, 100
-# Longer documents aren't compared; what is read at once; and how many texts are remembered, in 2 kB each.
-MAX_CHUNKS, CHUNKS_AT_ONCE, QUESTIONS_AT_ONCE, MAX_TEXTS = 20_000, 5_000, 500, 20_000
+# What is read at once, and how many texts are remembered, in 2 kB each.
+CHUNKS_AT_ONCE, QUESTIONS_AT_ONCE, MAX_TEXTS = 5_000, 500, 20_000
 # A text is judged in so many places, each of so many characters.
 PLACES, PLACE_CHARS = 3, 1_500
 # A document is new until so many questions were asked and so many days have passed.
@@ -51,7 +50,7 @@ def read_text(text: str) -> ReadText:
 class LibraryReports(Struct, frozen=True):
     """Makes a person's reports; ``read`` has what everybody's have read, by the first chunk of the text."""
 
-    store: ReportStore
+    questions: AnsweredQuestions
     documents: DocumentStore
     chunks: ChunkStore
     retriever: Retriever
@@ -63,27 +62,27 @@ class LibraryReports(Struct, frozen=True):
         documents = [one for one in page[:MAX_DOCUMENTS] if one.replaces is None]
         limits = [f"Only the newest {MAX_DOCUMENTS} documents were looked at."] if len(page) > MAX_DOCUMENTS else []
         texts = self._texts(documents, limits)
-        count, lists = self._questions(documents)
+        count, lists = self._asked(documents)
         if count == MAX_QUESTIONS:
             limits.append(f"Only the newest {MAX_QUESTIONS} questions were looked at.")
         lists["near_copies"] = list(_copies_of(texts))
         lists["garbled"] = [view_of(ReportedDocument, one) for one, text in texts if text.is_garbled]
-        unread = [one for one in documents if one.reason and one.state not in UNFINISHED]
-        lists["unread"] = [view_of(ReportedDocument, one) for one in unread]
+        lists["unread"] = [
+            view_of(ReportedDocument, one) for one in documents if one.reason and one.state not in UNFINISHED
+        ]
         return LibraryReport(
             documents=len(documents),
             questions=count,
             counts={name: len(lines) for name, lines in lists.items()},
-            others_unanswered=self.store.others_unanswered(MAX_QUESTIONS) if counts_others else None,
+            others_unanswered=self.questions.of_others_without_sources(MAX_QUESTIONS) if counts_others else None,
             limits=limits,
             **{name: lines[:MAX_LINES] for name, lines in lists.items()},
         )
 
     def _texts(self, documents: Sequence[Document], limits: list[str]) -> list[tuple[Document, ReadText]]:
         """Return what was read of the texts of documents, for which there was time."""
-        end, first = time.monotonic() + MAX_SECONDS, self.store.first_chunks()
-        compared = [one for one in documents if one.id in first and one.chunks <= MAX_CHUNKS]
-        pending = [one for one in compared if first[one.id] not in self.read]
+        end, first = time.monotonic() + MAX_SECONDS, self.chunks.first_of_documents()
+        pending = [one for one in documents if one.id in first and first[one.id] not in self.read]
         while pending and time.monotonic() < end:
             ids, count = list[int](), 0
             while pending and (not ids or count + pending[-1].chunks <= CHUNKS_AT_ONCE):
@@ -93,20 +92,18 @@ class LibraryReports(Struct, frozen=True):
                 self.read[first[document_id]] = read_text(text)
         for oldest in list(self.read)[: max(0, len(self.read) - MAX_TEXTS)]:
             self.read.pop(oldest, None)
-        if long := sum(one.chunks > MAX_CHUNKS for one in documents):
-            limits.append(f"Documents that are too long to be compared: {long}.")
         if left := len(pending):
             limits.append(f"Documents not compared for lack of time: {left}. Open the report again to continue.")
-        return [(one, self.read[first[one.id]]) for one in compared if first[one.id] in self.read]
+        return [(one, self.read[first[one.id]]) for one in documents if first.get(one.id) in self.read]
 
-    def _questions(self, documents: Sequence[Document]) -> tuple[int, dict[str, list[Any]]]:
+    def _asked(self, documents: Sequence[Document]) -> tuple[int, dict[str, list[Any]]]:
         """Return the number of questions, and the lists that come from them."""
         outdated, used, times = [], set[int](), list[datetime]()
         unanswered: dict[str, ReportedQuestion] = {}
         count, first_id = 0, MAX_INT32
-        while count < MAX_QUESTIONS and (page := self.store.questions(QUESTIONS_AT_ONCE, first_id)):
+        while count < MAX_QUESTIONS and (page := self.questions.page(QUESTIONS_AT_ONCE, first_id)):
             count, first_id = count + len(page), page[-1].id
-            used |= self.store.found_before([turn.id for turn in page])
+            used |= self.questions.found_before([turn.id for turn in page])
             used |= {source.document_id for turn in page for source in turn.sources}
             # Others could not have found every document.
             times += [turn.created_at for turn in page if turn.search and not turn.scope]

@@ -1,6 +1,6 @@
 """The answers to a turn's question: one is current, the others are kept in full, each with its rating."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from rag_assistant.storage.conversations.conversations import Row, load_conversa
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
-from rag_assistant.storage.database import Database, Store, record_of, set_values
+from rag_assistant.storage.database import Database, Store, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import (
@@ -273,6 +273,34 @@ class RatingStore(Store):
         """Store the result of asking a rated question again, unless the rating has changed meanwhile."""
         same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
         self._commit(update(ratings).where(*same).values(result=result))
+
+
+# A branch repeats the questions of another conversation.
+_ANSWERED = turns.c.status.in_(("completed", "stopped", "interrupted")) & turns.c.origin_id.is_(None)
+_LISTED = conversations.c.deleted_at.is_(None), conversations.c.id == turns.c.conversation_id
+
+
+class AnsweredQuestions(Store):
+    """Lists answered questions of all conversations outside the trash."""
+
+    def page(self, limit: int, before_id: int) -> list[Turn]:
+        """Return up to ``limit`` of the person's with an id below ``before_id``, newest first."""
+        own = exists().where(*_LISTED, own_conversations(self._database, of_few=True))
+        query = select(turns).where(turns.c.id < before_id, _ANSWERED, own).order_by(turns.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return as_turns(connection, connection.execute(query).mappings())
+
+    def found_before(self, turn_ids: Sequence[int]) -> set[int]:
+        """Return the documents that earlier answers of some turns were given."""
+        figures = self._values(select(answer_versions.c.figures).where(answer_versions.c.turn_id.in_(turn_ids)))
+        return {source["document_id"] for one in figures for source in one["sources"] or ()}
+
+    def of_others_without_sources(self, limit: int) -> int:
+        """Return how many of the newest ``limit`` of other people found nothing."""
+        of_others = exists().where(*_LISTED, conversations.c.person_id != person_of(self._database))
+        support = turns.c.search["support"].as_string().label("support")
+        newest = select(support).where(_ANSWERED, of_others).order_by(turns.c.id.desc()).limit(limit).subquery()
+        return self._values(select(newest.c.support)).count("nothing_found")
 
 
 def _drop_rating(connection: Connection, turn: Turn) -> None:

@@ -195,6 +195,11 @@ class ChunkStore(Store):
         own = number.in_(document_ids), ownership.readable(self._database, number)
         return self._pairs(select(number, func.substr(document_texts.c.text, 1, chars)).where(*own))
 
+    def first_of_documents(self) -> dict[int, int]:
+        """Return the id of each readable document's first chunk, which changes with its text."""
+        own = ownership.readable(self._database, chunks.c.document_id)
+        return self._pairs(select(chunks.c.document_id, func.min(chunks.c.id)).where(own).group_by("document_id"))
+
     def sections_of(self, document_ids: Collection[int]) -> dict[int, tuple[int, int, int]]:
         """Return all chunks of some documents in order, by id: document, start and end."""
         query = select(chunks.c.id, chunks.c.document_id, chunks.c.start, chunks.c.end)
