@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.extraction.formats.texts import is_misread
+from rag_assistant.extraction.formats.texts import is_misread, is_no_language
 from rag_assistant.records import MAX_INT32, Document, Turn
 from rag_assistant.records.reports import LibraryReport, NearCopies, ReportedDocument, ReportedQuestion
 from rag_assistant.records.views import CorrectionAnswer, view_of
@@ -43,8 +43,9 @@ class ReadText(Struct, frozen=True):
 def read_text(text: str) -> ReadText:
     """Return what a report needs of a text."""
     step = max(PLACE_CHARS, (len(text) - PLACE_CHARS) // (PLACES - 1))
-    places = (text[start : start + PLACE_CHARS] for start in range(0, len(text), step))
-    return ReadText(sketch_of(text), any(map(is_misread, places)))
+    places = [text[start : start + PLACE_CHARS] for start in range(0, len(text), step)]
+    # Symbols in one place may be a drawing.
+    return ReadText(sketch_of(text), any(map(is_no_language, places)) or is_misread("".join(places)))
 
 
 class LibraryReports(Struct, frozen=True):
