@@ -31,13 +31,8 @@ CHUNKS_AT_ONCE, QUESTIONS_AT_ONCE, MAX_TEXTS = 5_000, 500, 20_000
 PLACES, PLACE_CHARS = 3, 1_500
 # A document is new until so many questions were asked and so many days have passed.
 MIN_QUESTIONS, MIN_DAYS = 20, 14
-
-
-class ReadText(Struct, frozen=True):
-    """What is remembered of a text; the sketch is ``None`` if it is too short to be compared."""
-
-    sketch: Sketch | None
-    is_garbled: bool
+# The sketch of a text, ``None`` if it is too short to be compared; and whether it is garbled.
+ReadText = tuple[Sketch | None, bool]
 
 
 def read_text(text: str) -> ReadText:
@@ -45,7 +40,7 @@ def read_text(text: str) -> ReadText:
     step = max(PLACE_CHARS, (len(text) - PLACE_CHARS) // (PLACES - 1))
     places = [text[start : start + PLACE_CHARS] for start in range(0, len(text), step)]
     # Symbols in one place may be a drawing.
-    return ReadText(sketch_of(text), any(map(is_no_language, places)) or is_misread("".join(places)))
+    return sketch_of(text), any(map(is_no_language, places)) or is_misread("".join(places))
 
 
 class LibraryReports(Struct, frozen=True):
@@ -67,7 +62,7 @@ class LibraryReports(Struct, frozen=True):
         if count == MAX_QUESTIONS:
             limits.append(f"Only the newest {MAX_QUESTIONS} questions were looked at.")
         lists["near_copies"] = list(_copies_of(texts))
-        lists["garbled"] = [view_of(ReportedDocument, one) for one, text in texts if text.is_garbled]
+        lists["garbled"] = [view_of(ReportedDocument, one) for one, (_, is_garbled) in texts if is_garbled]
         lists["unread"] = [
             view_of(ReportedDocument, one) for one in documents if one.reason and one.state not in UNFINISHED
         ]
@@ -137,7 +132,7 @@ def _unused(documents: Sequence[Document], times: Sequence[datetime]) -> Iterato
 
 def _copies_of(texts: Sequence[tuple[Document, ReadText]]) -> Iterator[NearCopies]:
     """Yield documents with nearly the same text, the newer one first if that is known."""
-    compared = [(document, text.sketch) for document, text in texts if text.sketch is not None]
+    compared = [(document, sketch) for document, (sketch, _) in texts if sketch is not None]
     for one, other, same in near_copies([sketch for _, sketch in compared]):
         older, newer = sorted((compared[one][0], compared[other][0]), key=lambda document: document.date)
         # May 2024 isn't older than 3 May 2024; and a file's time can't be compared with the date in a text.

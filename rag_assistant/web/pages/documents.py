@@ -62,9 +62,10 @@ def documents() -> Response:
 
 
 @blueprint.get("/documents/report", policy=READ)
-def report() -> str:
+def library_report() -> str:
     """Show what could be wrong with the library and the answers that rest on it, and what to do about it."""
-    return render_template("report.html", report=api.library_report(), **frame(None))
+    report = services().reports.report(counts_others=identity().may_manage)
+    return render_template("report.html", report=report, **frame(None))
 
 
 @blueprint.post("/documents", policy=DOCUMENTS)

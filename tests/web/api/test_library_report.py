@@ -1,5 +1,6 @@
 """A library reports on itself: over the API, on the page and with the command, and only what a person may see."""
 
+import re
 import threading
 from datetime import timedelta
 from typing import Any
@@ -139,6 +140,9 @@ def test_a_question_that_found_nothing_is_listed_once_and_only_counted_for_an_ad
     answer = report_of(ann)
     assert (answer["documents"], answer["others_unanswered"], set(answer["counts"].values())) == (0, 2, {0})
     assert "2 questions of other people found nothing." in page_of(ann)
+    again = re.search(r'href="(/conversations/[^"#]*edit=1)#turn-1"', page_of(ben).replace("&amp;", "&"))
+    assert again
+    assert "<textarea" in ben.get(again[1], headers=PAGE).text
     assert "mine" not in page_of(ann)
 
 
