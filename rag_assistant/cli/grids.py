@@ -11,6 +11,7 @@ from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, progress
 
 POLL_INTERVAL_SECONDS = 1.0
+GRID_ID = click.argument("grid_id", type=ID)
 
 grids = click.Group("grids", help="Manage tables: a row for each document, a column for each question.")
 
@@ -30,17 +31,17 @@ def list_grids(api: Api, as_json: bool) -> None:
 @click.option("--tag", "tags", multiple=True, help="Only documents with this tag.")
 def new(api: Api, name: str, questions: tuple[str, ...], document_ids: tuple[int, ...], tags: tuple[str, ...]) -> None:
     """Create a table; begin a question with "number:", "date:" or "yes_no:" for that type."""
-    types = {"number", "date", "yes_no"}
-    parts = [(one.partition(":"), one) for one in questions]
-    columns = [
-        {"type": kind, "question": rest} if kind in types else {"question": whole} for (kind, _, rest), whole in parts
-    ]
+    columns = []
+    for question in questions:
+        kind, _, rest = question.partition(":")
+        typed = kind in ("number", "date", "yes_no")
+        columns.append({"type": kind, "question": rest} if typed else {"question": question})
     scope = {"document_ids": list(document_ids) or None, "tags": list(tags) or None}
     click.echo(_line(api.call("POST", "/api/grids", {"name": name, "columns": columns, **scope})))
 
 
 @api_command("start", grids, answers=True)
-@click.argument("grid_id", type=ID)
+@GRID_ID
 def start(api: Api, grid_id: int) -> None:
     """Fill a table, and wait; after Ctrl-C a running server goes on."""
     if api.services is not None:
@@ -55,14 +56,14 @@ def start(api: Api, grid_id: int) -> None:
 
 
 @api_command("stop", grids)
-@click.argument("grid_id", type=ID)
+@GRID_ID
 def stop(api: Api, grid_id: int) -> None:
     """Ask no more cells of a table."""
     click.echo(_line(api.call("POST", f"/api/grids/{grid_id}/stop", {})))
 
 
 @api_command("export", grids)
-@click.argument("grid_id", type=ID)
+@GRID_ID
 @click.argument("file", type=click.Path(path_type=Path))
 def export(api: Api, grid_id: int, file: Path) -> None:
     """Write a table to FILE, .csv or .xlsx."""

@@ -126,8 +126,7 @@ class GridStore(SharedStore[Grid]):
         """Stop a table, and move it to the trash. Raises GridNotFound, NotGridOwner."""
         with self._database.write() as connection:
             self._present(connection, grid_id)
-            stop_asking(connection, grid_id)
-            set_values(connection, grids, grid_id, {"deleted_at": now()})
+            stop_asking(connection, grid_id, deleted_at=now())
 
     def restore(self, grid_id: int) -> Grid:
         """Restore a table from the trash. Raises GridNotFound, NotGridOwner."""
@@ -218,12 +217,12 @@ def cell_at(*key: int) -> list[sa.ColumnElement[bool]]:
     return [column == value for column, value in zip(KEY, key, strict=True)]
 
 
-def stop_asking(connection: sa.Connection, grid_id: int, reason: str | None = None) -> None:
-    """Take a table's cells off the queue, and record the reason, if it stops by itself."""
+def stop_asking(connection: sa.Connection, grid_id: int, reason: str | None = None, **values: Any) -> None:
+    """Take a table's cells off the queue, and record the reason, if it stops by itself, and other ``values``."""
     waiting = grid_cells.c.grid_id == grid_id, grid_cells.c.state == "queued"
     state = sa.case((RESULT.is_(None), "empty"), else_="done")
     connection.execute(sa.update(grid_cells).where(*waiting).values(state=state))
-    set_values(connection, grids, grid_id, {"reason": reason, "watch": False, "failures": 0})
+    set_values(connection, grids, grid_id, {"reason": reason, "watch": False, "failures": 0, **values})
 
 
 def _numbered(columns: Sequence[GridColumn], before: Sequence[GridColumn] = ()) -> list[dict[str, Any]]:
