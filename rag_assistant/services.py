@@ -90,6 +90,8 @@ KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "work
 WARM_UP_SECONDS = 3.0
 # How many people's services are kept for their next request.
 PEOPLE_AT_ONCE = 256
+# How old the state of the uploaded files may be that health checks are told.
+FILES_SECONDS = 10.0
 
 
 def open_services(environment: Mapping[str, str] | None = None) -> Services:
@@ -179,7 +181,7 @@ class Services(Stores):
         )
         self.probe = database_probe(database)
         self.write_probe = write_probe(database, lambda: self.process)
-        self.files_probe = Probe("files", self.uploads.store.check, silent="unreachable", max_age_seconds=10.0)
+        self.files_probe = Probe("files", self.uploads.store.check, silent="unreachable", max_age_seconds=FILES_SECONDS)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
             lambda person_id: PersonalLimits(limits, person_id, lambda: self.process)

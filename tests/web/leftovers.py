@@ -11,9 +11,9 @@ DELETED_WITH = {
     "conversation": "conversations turns messages answer_parts pictures receipts sent_elsewhere answer_versions "
     "ratings summaries history_changes conversation_links",
     "document": "documents document_texts scanned_pages document_tags chunks word_changes embeddings former_ids "
-    "deleted_files",
+    "deleted_files grid_cells",
     "person": "people sessions linked_identities api_tokens password_links libraries library_shares projects "
-    "project_shares notes",
+    "project_shares notes grids grid_shares",
 }
 # What stays, and what it is.
 KEPT = {

@@ -6,6 +6,7 @@ The connection is kept. After an error or timeout it is closed, and the next cal
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
@@ -149,7 +150,9 @@ async def _client(where: str | Sequence[str]) -> AsyncIterator[mcp.Client]:
             server: Any = streamable_http_client(where, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES)
         else:
             command, *args = ending_with_us(where, MAX_MESSAGE_BYTES)
-            server = mcp.StdioServerParameters(command=command, args=args, env=parent_variable())
+            program = mcp.StdioServerParameters(command=command, args=args, env=parent_variable())
+            # By default, what sys.stderr was when the SDK was loaded.
+            server = mcp.stdio_client(program, errlog=sys.__stderr__ or sys.stderr)
         yield await stack.enter_async_context(
             mcp.Client(server, read_timeout_seconds=CONNECT_TIMEOUT_SECONDS, cache=None)
         )

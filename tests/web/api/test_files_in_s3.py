@@ -30,7 +30,7 @@ def environment(
     if "hanging" in request.node.name:
         monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 2.0)
     monkeypatch.setattr(module, "RETRIES", 0)
-    monkeypatch.setattr("rag_assistant.factory.engines.MAX_AGE_SECONDS", 0.0)
+    monkeypatch.setattr("rag_assistant.services.FILES_SECONDS", 0.0)
     return environment | {
         "FILES_URL": f"s3://{BUCKET}/{tmp_path.name}",
         "S3_ENDPOINT_URL": s3_proxy.url,
