@@ -76,8 +76,7 @@ from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.sources import SourceStore
-from rag_assistant.storage.grid_cells import CellQueue
-from rag_assistant.storage.grids import GridStore
+from rag_assistant.storage.grids import CellQueue, GridStore
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.processes import Leases, PageSettings, ProcessKind, Signals
 from rag_assistant.storage.scheduled_backups import ScheduledBackups

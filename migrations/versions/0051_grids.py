@@ -21,7 +21,6 @@ def upgrade() -> None:
         sa.Column("watch", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("max_tokens", sa.Integer),
         sa.Column("cells_at_once", sa.Integer, nullable=False, server_default="4"),
-        sa.Column("cells_per_minute", sa.Integer),
         sa.Column("used_tokens", sa.Integer, nullable=False, server_default="0"),
         sa.Column("used_seconds", sa.Float, nullable=False, server_default="0"),
         sa.Column("failures", sa.Integer, nullable=False, server_default="0"),

@@ -11,7 +11,7 @@ from pkgutil import get_data
 from msgspec.structs import replace
 
 from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
-from rag_assistant.records import QUOTES, CellDoubt, CellResult, ColumnType, GridColumn, Source, Turn
+from rag_assistant.records import QUOTES, CellResult, ColumnType, GridColumn, Source, Turn
 from rag_assistant.retrieval.claims import CITATION, cited_numbers, repeated_range, strange_figures
 from rag_assistant.retrieval.dates import iso_dates
 from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
@@ -24,9 +24,6 @@ WORDS, UNITS = _DATA["words"], _DATA["units"]
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 MAX_VALUE_CHARS = 500
-
-# Where a value stands in a source.
-Place = tuple[int, int]
 
 
 def instructions_for(kind: ColumnType) -> str:
@@ -52,68 +49,69 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
         return CellResult("not_found")
     source = sources[0]
     start, end = repeated_range(blocks[0], source.text) or (0, len(source.text))
-    about, best = content_stems(column.question), CellResult("not_found")
+    about = content_stems(column.question)
     pieces = [one for one in sentences_of(source.text) if start <= one.start < end]
-    for piece in sorted(pieces, key=lambda one: -len(about & content_stems(one.text))):
-        place = (piece.start, piece.end) if column.type != "text" or about & content_stems(piece.text) else (start, end)
-        result = _at(_typed(source.text[slice(*place)], column), source, place)
-        best = best if best.quote else replace(result, outcome="not_found", value="", doubt=None)
-        if result.doubt != "wrong_type":
-            return result
-    return best
+    pieces.sort(key=lambda one: -len(about & content_stems(one.text)))
+    ranges = [(one.start, one.end) for one in pieces]
+    if column.type == "text" and not (pieces and about & content_stems(pieces[0].text)):
+        ranges = [(start, end)]
+    results = [_at(_typed(source.text[slice(*one)], column), source, one) for one in ranges]
+    fitting = (one for one in results if one.doubt != "wrong_type")
+    return next(
+        fitting, replace(results[0], outcome="not_found", value="", doubt=None) if results else CellResult("not_found")
+    )
 
 
 def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
     """Return what a model answered, with what can be seen to be wrong with it."""
     answer = without_quotes(turn.answer)
     value = _plain(CITATION.sub(" ", answer))
-    if not value or _begins_with(value, WORDS["not_found"]):
+    if not value or _begins_with(value, "not_found"):
         return CellResult("not_found")
-    contradicts = _begins_with(value, WORDS["contradiction"])
-    result = CellResult("value", value[:MAX_VALUE_CHARS]) if contradicts else _typed(value, column)
-    if sources:
-        doubt = _doubt(value, answer, sources, column.type) or result.doubt
-        result = _at(replace(result, doubt=doubt), sources[0], _nearest(value, column.question, sources[0]))
-    else:
-        result = replace(result, doubt="not_cited")
-    if contradicts:
+    if _begins_with(value, "contradiction"):
         parts = " / ".join(map(_plain, value.partition(":")[2].split(";")))
-        result = replace(result, outcome="disagreement", value=parts[:MAX_VALUE_CHARS])
-    return result
+        result = CellResult("disagreement", parts[:MAX_VALUE_CHARS])
+    else:
+        result = _typed(value, column)
+    if not sources:
+        return replace(result, doubt="not_cited")
+    if _is_strange(value, answer, sources, column.type):
+        result = replace(result, doubt="not_in_passage")
+    return _at(result, sources[0], _nearest(value, column.question, sources[0]))
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).strip(' *"“”„.;|#')
 
 
-def _begins_with(text: str, words: Sequence[str]) -> bool:
+def _begins_with(text: str, word: str) -> bool:
     start = text.casefold()
-    return any(start.startswith(word) and not start[len(word) : len(word) + 1].isalpha() for word in words)
+    return any(start.startswith(one) and not start[len(one) : len(one) + 1].isalpha() for one in WORDS[word])
 
 
 def _typed(text: str, column: GridColumn) -> CellResult:
     """Return the first value of a column's type in a text."""
-    if column.type == "text":
-        return CellResult("value", _plain(text)[:MAX_VALUE_CHARS])
     values = list(dict.fromkeys(_values_of(column, text)))
-    if not values:
-        return CellResult("value", _plain(text)[:MAX_VALUE_CHARS], doubt="wrong_type")
-    return CellResult("value", *values[0], doubt="one_of_several" if len(values) > 1 else None)
+    value, number = values[0] if values else (_plain(text), None)
+    result = CellResult("value", value[:MAX_VALUE_CHARS], number)
+    return result if len(values) == 1 else replace(result, doubt="one_of_several" if values else "wrong_type")
 
 
 def _values_of(column: GridColumn, text: str) -> Iterator[tuple[str, float | None]]:
     """Yield the values of a column's type in a text, each with what it is sorted by; in the unit asked for."""
-    if column.type == "yes_no":
+    if column.type == "text":
+        yield _plain(text), None
+    elif column.type == "yes_no":
         start = _plain(re.split(r"[|:]\s", text)[-1])
-        yield from ((word, None) for word in ("yes", "no") if _begins_with(start, WORDS[word]))
+        yield from ((word, None) for word in ("yes", "no") if _begins_with(start, word))
     elif column.type == "date":
-        dates = [iso for _, iso in iso_dates(text, "")] or YEAR.findall(text)
-        yield from ((iso, None) for iso in dates)
+        yield from ((iso, None) for iso in [iso for _, iso in iso_dates(text, "")] or YEAR.findall(text))
     else:
         figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
         figures = figures or [one for one in [_plain(text)] if NUMBER.match(one)]
-        wanted = [words for words in UNITS.values() if set(words) & set(WORD.findall(column.question.lower()))]
-        in_unit = [one for one in figures for words in wanted if set(words) & set(WORD.findall(one.lower()))]
+        own = set(WORD.findall(column.question.lower()))
+        units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}
+        in_unit = [one for one in figures if not units.isdisjoint(WORD.findall(one.lower()))]
         yield from ((one, number) for one in in_unit or figures if (number := _number(one)) is not None)
 
 
@@ -126,18 +124,12 @@ def _number(written: str) -> float | None:
     return None if number is None else float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
 
 
-def _at(result: CellResult, source: Source, place: Place) -> CellResult:
-    start, end = place
-    return replace(
-        result,
-        quote=source.text[start:end].strip(),
-        page=source.page,
-        start=source.start + start,
-        end=source.start + end,
-    )
+def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult:
+    start, end = (source.start + one for one in span)
+    return replace(result, quote=source.text[slice(*span)].strip(), page=source.page, start=start, end=end)
 
 
-def _nearest(value: str, question: str, source: Source) -> Place:
+def _nearest(value: str, question: str, source: Source) -> tuple[int, int]:
     """Return the sentence of a source that has most of a value's figures and words, then of the question's."""
     figures, words, about = NUMBER.findall(value), content_stems(value), content_stems(question)
 
@@ -149,11 +141,12 @@ def _nearest(value: str, question: str, source: Source) -> Place:
     return (nearest.start, nearest.end) if nearest is not None else (0, len(source.text))
 
 
-def _doubt(value: str, answer: str, sources: Sequence[Source], kind: ColumnType) -> CellDoubt | None:
+def _is_strange(value: str, answer: str, sources: Sequence[Source], kind: ColumnType) -> bool:
+    """Return whether passages seem not to say a value."""
     passages, words = "\n".join(one.text for one in sources), content_stems(value)
-    lacking = kind == "text" and 2 * len(words - content_stems(passages)) > len(words)
-    strange = kind != "yes_no" and strange_figures(answer, passages)
-    return "not_in_passage" if lacking or strange or any(one.doubts for one in sources if kind != "date") else None
+    is_lacking = kind == "text" and 2 * len(words - content_stems(passages)) > len(words)
+    is_doubted = kind != "date" and any(one.doubts for one in sources)
+    return is_lacking or is_doubted or (kind != "yes_no" and bool(strange_figures(answer, passages)))
 
 
 def _contradictions(turn: Turn, cited: Sequence[Source]) -> Sequence[str]:
@@ -167,5 +160,4 @@ def _contradictions(turn: Turn, cited: Sequence[Source]) -> Sequence[str]:
         for n, (source, text) in enumerate(pieces[:MAX_PASSAGES])
     )
     ns = {n for n, (source, _) in enumerate(pieces[:MAX_PASSAGES]) if source in cited}
-    groups = disagreements(turn.question, apart)
-    return next((one.values for one in groups if any(ns & set(passages) for passages in one.passages)), ())
+    return next((one.values for one in disagreements(turn.question, apart) if ns & set().union(*one.passages)), ())

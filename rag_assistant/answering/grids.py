@@ -7,21 +7,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.cell_values import instructions_for, result_of
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
 from rag_assistant.answering.writer import NOT_FINISHED
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import AnswerOptions, ClaimedCell, Grid, Question, Scope, Turn, errors
+from rag_assistant.records import AnswerOptions, ClaimedCell, Estimate, Grid, Question, Scope, errors
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.grid_cells import MAX_ATTEMPTS, CellQueue
-from rag_assistant.storage.grids import GridStore
+from rag_assistant.storage.grids import MAX_ATTEMPTS, CellQueue, GridStore
 
 log = logging.getLogger(__name__)
 
@@ -34,29 +34,20 @@ REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
 MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
 
 
-class Estimate(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the cells without an answer will take, as those before did; ``None`` if that isn't known yet."""
-
-    cells: int
-    requests: int
-    tokens: int
-    seconds: int | None
-
-
-def estimate(grid: Grid, passages: int, *, asks_model: bool) -> Estimate:
-    """Return what the rest of a table will take, with so many passages sent for a cell."""
-    left, done = sum(grid.cells.values()) - grid.cells.get("done", 0), grid.cells.get("done", 0)
+def with_estimate(grid: Grid, passages: int, *, asks_model: bool) -> Grid:
+    """Return a table with what the rest of it will take, with so many passages sent for a cell."""
+    done = grid.cells.get("done", 0)
+    left = sum(grid.cells.values()) - done
     tokens = grid.used_tokens / done if done else REQUEST_TOKENS + passages * PASSAGE_TOKENS
-    times = [left * grid.used_seconds / done / grid.cells_at_once] if done else []
-    times += [60 * left / grid.cells_per_minute] if grid.cells_per_minute else []
+    seconds = round(left * grid.used_seconds / done / grid.cells_at_once) if done else None
     requests = left if asks_model else 0
-    return Estimate(left, requests, round(requests * tokens), round(max(times)) if times else None)
+    return replace(grid, estimate=Estimate(left, requests, round(requests * tokens), seconds))
 
 
 class GridRunner(Struct):
     """Asks queued cells, as the owner of their table: ``assistant_of`` returns a person's assistant.
 
-    ``resting`` has until when nothing is asked for a table, ``pending`` the claimed cells that aren't accepted yet.
+    ``resting`` has until when nothing is asked for a table.
     """
 
     queue: CellQueue
@@ -65,7 +56,6 @@ class GridRunner(Struct):
     process: Callable[[], str]
     settings: Callable[[], Settings]
     resting: dict[int, float] = field(default_factory=dict)
-    pending: set[tuple[int, int, int]] = field(default_factory=set)
     changed: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
 
@@ -88,8 +78,7 @@ class GridRunner(Struct):
                 for grid_id in self.queue.take_up():
                     self.grids.fit(grid_id)
                 while not self.closing.is_set() and (cell := self._next()) is not None:
-                    self.pending.add(cell.key)
-                    threading.Thread(target=self._fill, args=(cell,), name="cell", daemon=True).start()
+                    self._fill(cell)
             except Exception as error:  # noqa: BLE001 - it is looked again
                 log.error("The cells to be asked could not be looked at: %s", error)
             self.changed.wait(POLL_INTERVAL_SECONDS)
@@ -98,42 +87,43 @@ class GridRunner(Struct):
     def _next(self) -> ClaimedCell | None:
         """Claim the next cell, unless people need the rest of the answers at once."""
         running, limit = self.assistant_of(None).running
-        if running + len(self.pending) >= max(1, limit * (1 - FREE_SHARE)):
+        if running >= max(1, limit * (1 - FREE_SHARE)):
             return None
-        settings, moment = self.settings(), time.monotonic()
-        self.resting = {number: until for number, until in list(self.resting.items()) if until > moment}
+        settings = self.settings()
         limits = settings.max_running_answers_per_person, settings.max_questions_per_minute
         at_once, per_minute = (1_000_000 if one is None else max(1, int(one * (1 - FREE_SHARE))) for one in limits)
-        return self.queue.claim(self.process(), at_once, per_minute, tuple(self.resting))
+        resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
+        return self.queue.claim(self.process(), at_once, per_minute, resting)
 
-    def _fill(self, cell: ClaimedCell) -> None:
-        """Ask a cell, and store its result."""
-        began = time.monotonic()
-        options = AnswerOptions(mode="documents", instructions=instructions_for(cell.column.type), notes=False)
-        question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
+    def _fill(self, cell: ClaimedCell, live: LiveTurn | None = None) -> None:
+        """Ask a cell; once it is asked, wait for its answer in a thread, and store the result."""
         try:
-            live = self.assistant_of(cell.person_id).ask_stateless(
-                question, SentHistory([{"role": "user", "content": question.text}])
-            )
-            self.pending.discard(cell.key)
-            live.ended.wait()
-            self._keep(cell, live.turn, live.receipt or {}, time.monotonic() - began)
+            if live is None:
+                live = self._ask(cell)
+                threading.Thread(target=self._fill, args=(cell, live), name="cell", daemon=True).start()
+            else:
+                live.ended.wait()
+                self._keep(cell, live)
+                self.wake()
         except (errors.Busy, errors.LimitReached, errors.StorageFailed) as error:
             self._rest(cell, error.retry_after_seconds)
             self.queue.end(cell, "queued", attempts=cell.attempts - 1, asked_at=None)
-        except errors.AssistantError as error:
-            self.queue.end(cell, "failed", error=str(error))
-        except Exception:
+        except Exception as error:
             log.exception("A cell of table %s was not answered", cell.key[0])
-            self.queue.end(cell, "failed", error=NOT_FINISHED)
-        self.pending.discard(cell.key)
-        self.wake()
+            message = str(error) if isinstance(error, errors.AssistantError) else NOT_FINISHED
+            self.queue.end(cell, "failed", error=message)
+
+    def _ask(self, cell: ClaimedCell) -> LiveTurn:
+        options = AnswerOptions(mode="documents", instructions=instructions_for(cell.column.type), notes=False)
+        question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
+        sent = SentHistory([{"role": "user", "content": question.text}])
+        return self.assistant_of(cell.person_id).ask_stateless(question, sent)
 
     def _rest(self, cell: ClaimedCell, seconds: float | None) -> None:
         self.resting[cell.key[0]] = time.monotonic() + (seconds or RETRY_SECONDS)
 
-    def _keep(self, cell: ClaimedCell, turn: Turn, receipt: dict[str, Any], seconds: float) -> None:
-        usage = turn.usage or {}
+    def _keep(self, cell: ClaimedCell, live: LiveTurn) -> None:
+        turn, receipt, usage = live.turn, live.receipt or {}, live.turn.usage or {}
         tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
         if not tokens and turn.history is not None and not receipt.get("quotes"):
             tokens = turn.history["tokens"]["total"] + estimate_tokens(turn.answer)
@@ -144,6 +134,7 @@ class GridRunner(Struct):
                 self._rest(cell, turn.retry_after_seconds)
             self.queue.end(cell, "queued" if again else "failed", tokens=tokens, error=error or NOT_FINISHED)
             return
+        seconds = (datetime.now(UTC) - turn.created_at).total_seconds()
         result = asdict(replace(result_of(turn, cell.column), sha256=cell.sha256))
         sent = {"answer": turn.answer, "messages": receipt.get("request", {}).get("messages", [])}
         self.queue.end(cell, "done", tokens=tokens, result=result, error=None, seconds=seconds, receipt=sent)

@@ -1,6 +1,7 @@
 """``rag-assistant grids``: tables over documents."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rag_assistant.cli.commands import AS_JSON, ID, progress
 
 POLL_INTERVAL_SECONDS = 1.0
 GRID_ID = click.argument("grid_id", type=ID)
+TYPED = re.compile(r"(?:(number|date|yes_no):)?(.*)", re.DOTALL)
 
 grids = click.Group("grids", help="Manage tables: a row for each document, a column for each question.")
 
@@ -29,15 +31,12 @@ def list_grids(api: Api, as_json: bool) -> None:
 @click.argument("questions", nargs=-1, required=True)
 @click.option("--document", "document_ids", multiple=True, type=ID, help="Only these documents.")
 @click.option("--tag", "tags", multiple=True, help="Only documents with this tag.")
-def new(api: Api, name: str, questions: tuple[str, ...], document_ids: tuple[int, ...], tags: tuple[str, ...]) -> None:
+def new(api: Api, name: str, questions: tuple[str, ...], **scope: tuple[Any, ...]) -> None:
     """Create a table; begin a question with "number:", "date:" or "yes_no:" for that type."""
-    columns = []
-    for question in questions:
-        kind, _, rest = question.partition(":")
-        typed = kind in ("number", "date", "yes_no")
-        columns.append({"type": kind, "question": rest} if typed else {"question": question})
-    scope = {"document_ids": list(document_ids) or None, "tags": list(tags) or None}
-    click.echo(_line(api.call("POST", "/api/grids", {"name": name, "columns": columns, **scope})))
+    typed = [kind_and_text for one in questions for kind_and_text in TYPED.findall(one)[:1]]
+    columns = [{"type": kind or "text", "question": text} for kind, text in typed]
+    body = {"name": name, "columns": columns} | {part: list(given) or None for part, given in scope.items()}
+    click.echo(_line(api.call("POST", "/api/grids", body)))
 
 
 @api_command("start", grids, answers=True)
@@ -71,7 +70,7 @@ def export(api: Api, grid_id: int, file: Path) -> None:
 
 
 def _line(one: dict[str, Any]) -> str:
-    cells, rest = one["cells"], one["estimate"]
-    figures = f"{cells.get('done', 0):5} of {sum(cells.values()):5} cells"
-    left = f"  about {rest['tokens']:,} tokens left (estimated)" if rest["tokens"] else ""
-    return f"{one['grid_id']:6}  {figures}  {one['name']}{left}" + (f"  {one['reason']}" if one["reason"] else "")
+    done, tokens = one["cells"].get("done", 0), one["estimate"]["tokens"]
+    left = f"about {tokens:,} tokens left (estimated)" if tokens else None
+    figures = f"{one['grid_id']:6}  {done:5} of {sum(one['cells'].values()):5} cells"
+    return "  ".join(filter(None, (figures, one["name"], left, one["reason"])))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rag_assistant.records.accounts import Shared
 from rag_assistant.records.base import Number
@@ -25,6 +25,15 @@ class GridColumn(Struct, frozen=True, forbid_unknown_fields=True):
     type: ColumnType = "text"
 
 
+class Estimate(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the cells without an answer will take, as those before did; ``None`` if that isn't known yet."""
+
+    cells: int
+    requests: int
+    tokens: int
+    seconds: int | None
+
+
 class Grid(Shared, frozen=True, kw_only=True):
     """A table over the documents of ``scope``, else of its project; ``cells`` counts them by state.
 
@@ -32,18 +41,19 @@ class Grid(Shared, frozen=True, kw_only=True):
     itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``.
     """
 
+    id: int = field(name="grid_id")
     columns: tuple[GridColumn, ...]
     scope: Scope = EVERYTHING
     project_id: int | None = None
     watch: bool = False
     max_tokens: int | None = None
     cells_at_once: int = 4
-    cells_per_minute: int | None = None
     used_tokens: int = 0
     used_seconds: float = 0
     reason: str | None = None
     documents: int = 0
     cells: Mapping[CellState, int] = {}
+    estimate: Estimate | None = None
     created_at: datetime
     deleted_at: datetime | None = None
 

@@ -22,7 +22,7 @@ DOUBTS = {
 }
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-MAX_WIDTH, MAX_CHARS, MAX_TIP_CHARS = 40, 32_000, 250
+MAX_WIDTH, MAX_TIP_CHARS = 40, 250
 
 
 def in_words(cell: Cell, column_type: str = "") -> str:
@@ -57,8 +57,7 @@ def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
             quote = cell.result.quote if cell.result else None
             source = f"“{quote}” {link_to(cell)}" if quote else ""
             lines[-1] += [in_words(cell, column.type), " ".join(doubts_in_words(cell)), source]
-    safe = [[f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines]
-    csv.writer(text).writerows(safe)
+    csv.writer(text).writerows([f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines)
     return text.getvalue().encode("utf-8-sig")
 
 
@@ -67,23 +66,20 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
     from xlsxwriter import Workbook
 
     file = BytesIO()
-    with Workbook(file, {"in_memory": True}) as book:
+    with Workbook(file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}) as book:
         sheet, marked = book.add_worksheet(), book.add_format({"bg_color": "#ffe9a8"})
         sheet.set_column(0, len(grid.columns), MAX_WIDTH)
-        for at, name in enumerate([gettext("Document"), *(one.name for one in grid.columns)]):
-            sheet.write_string(0, at, name)
+        sheet.write_row(0, 0, [gettext("Document"), *(one.name for one in grid.columns)])
         for line, row in enumerate(rows, 1):
             sheet.write_url(line, 0, link_to(Cell(row.document_id, 0, "done")), string=row.document)
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
-                words, doubts, result = in_words(cell, column.type)[:MAX_CHARS], doubts_in_words(cell), cell.result
+                words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 form = marked if doubts else None
-                if result is None or not result.quote:
-                    sheet.write_string(line, at, words, form)
-                    continue
-                tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
-                sheet.write_url(line, at, link_to(cell), form, words, tip)
-                if result.number is not None:
-                    sheet.write_number(line, at, result.number, form)
+                if result is not None and result.quote:
+                    tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
+                    sheet.write_url(line, at, link_to(cell), form, words, tip)
+                number = None if result is None else result.number
+                sheet.write(line, at, words if number is None else number, form)
     return file.getvalue()
 
 

@@ -22,7 +22,6 @@ from rag_assistant.records import (
     AnswerOptions,
     ColumnType,
     ConversationSearch,
-    GridColumn,
     Message,
     Question,
     Scope,
@@ -268,16 +267,14 @@ class ChangeGridBody(ScopeBody):
     watch: bool = field(False, "true or false")
     max_tokens: int | None = field(None, "a whole number, 1 or more, or null for no limit", ge=1, le=MAX_INT32)
     cells_at_once: int = field(4, "a whole number from 1 to 20", ge=1, le=20)
-    cells_per_minute: int | None = field(None, "a whole number from 1 to 6000, or null for no limit", ge=1, le=6000)
     everyone: Access | None = field(None, ACCESS)
 
-    def values(self) -> dict[str, Any]:
-        """Return the fields that are stored as they are."""
-        return self.model_dump(include=self.model_fields_set - {"columns", *SCOPE_FIELDS})
-
-    def all_columns(self) -> list[GridColumn]:
-        """Return the columns, none if the body has none; one without a name has its question for it."""
-        return [GridColumn(one.id or 0, one.name or one.question[:100], one.question, one.type) for one in self.columns]
+    def values(self, now: Scope = EVERYTHING) -> dict[str, Any]:
+        """Return what changes of a table about the documents of ``now``."""
+        scope = self.scope(now)
+        return self.model_dump(include=self.model_fields_set - set(SCOPE_FIELDS)) | (
+            {} if scope is None else {"scope": scope.as_dict()}
+        )
 
 
 class NewGridBody(ChangeGridBody):

@@ -50,7 +50,7 @@ SPEAKING = (
     *("llm/calls", "llm/client", "llm/connection_check", "llm/endpoint", "llm/failures", "llm/local_model"),
     *("llm/models", "llm/reader", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
-    "storage/grid_cells",
+    "storage/grids",
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
 # Excluded from those.

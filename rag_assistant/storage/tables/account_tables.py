@@ -2,7 +2,7 @@
 
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
 
-from rag_assistant.storage.tables.base import UtcTime, keyed_table, table_of_ids
+from rag_assistant.storage.tables.base import UtcTime, keyed_table, shares_table, table_of_ids
 
 people = table_of_ids(
     "people",
@@ -136,13 +136,7 @@ conversation_links = table_of_ids(
     Index("ix_conversation_links_person", "person_id"),
 )
 
-library_shares = keyed_table(
-    "library_shares",
-    Column("library_id", Integer, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True),
-    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
-    Column("access", String, nullable=False),
-    Index("ix_library_shares_person", "person_id"),
-)
+library_shares = shares_table("library_shares", "library_id", "libraries")
 
 # What conversations share: instructions for the model, and defaults.
 projects = table_of_ids(
@@ -160,10 +154,4 @@ projects = table_of_ids(
     Index("ix_projects_person", "person_id"),
 )
 
-project_shares = keyed_table(
-    "project_shares",
-    Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True),
-    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
-    Column("access", String, nullable=False),
-    Index("ix_project_shares_person", "person_id"),
-)
+project_shares = shares_table("project_shares", "project_id", "projects")

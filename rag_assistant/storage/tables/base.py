@@ -4,7 +4,19 @@ import zlib
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Column, DateTime, Index, Integer, LargeBinary, MetaData, String, Table, TypeDecorator
+from sqlalchemy import (
+    JSON,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    TypeDecorator,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import SchemaItem
 
@@ -33,6 +45,17 @@ processes = keyed_table(
     # The settings that servers must share, as they were at its start.
     Column("settings", JSON, nullable=False),
 )
+
+
+def shares_table(name: str, item_id: str, items: str) -> Table:
+    """Return the table of what people may do with items of somebody else's."""
+    return keyed_table(
+        name,
+        Column(item_id, Integer, ForeignKey(f"{items}.id", ondelete="CASCADE"), primary_key=True),
+        Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
+        Column("access", String, nullable=False),
+        Index(f"ix_{name}_person", "person_id"),
+    )
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, keyed_table, table_of_ids
+from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, keyed_table, shares_table, table_of_ids
 
 grids = table_of_ids(
     "grids",
@@ -15,7 +15,7 @@ grids = table_of_ids(
     # Such as [{"id": 1, "name": "Notice", "question": "What is the notice period?", "type": "text"}].
     sa.Column("columns", sa.JSON, nullable=False),
     sa.Column("watch", sa.Boolean, nullable=False, server_default=sa.false()),
-    *(sa.Column(name, sa.Integer) for name in ("max_tokens", "cells_per_minute")),
+    sa.Column("max_tokens", sa.Integer),
     sa.Column("cells_at_once", sa.Integer, nullable=False, server_default="4"),
     sa.Column("used_tokens", sa.Integer, nullable=False, server_default="0"),
     sa.Column("used_seconds", sa.Float, nullable=False, server_default="0"),
@@ -27,13 +27,7 @@ grids = table_of_ids(
     sa.Index("ix_grids_person", "person_id"),
 )
 
-grid_shares = keyed_table(
-    "grid_shares",
-    sa.Column("grid_id", sa.Integer, sa.ForeignKey("grids.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("person_id", sa.Integer, sa.ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("access", sa.String, nullable=False),
-    sa.Index("ix_grid_shares_person", "person_id"),
-)
+grid_shares = shares_table("grid_shares", "grid_id", "grids")
 
 grid_cells = keyed_table(
     "grid_cells",

@@ -1,14 +1,11 @@
 """The JSON API of tables over documents."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, make_response, request
-from msgspec import field
 
-from rag_assistant.answering.grids import Estimate, estimate
+from rag_assistant.answering.grids import with_estimate
 from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.records import EVERYTHING, Grid, GridRow, Message
-from rag_assistant.records.views import data_of, view_of
+from rag_assistant.records.views import data_of
 from rag_assistant.storage.grids import CELL_FILTERS
 from rag_assistant.web.api.sharing import share_with
 from rag_assistant.web.grid_files import FILES
@@ -22,54 +19,48 @@ ONE, CELL = "/<int:grid_id>", "/<int:grid_id>/cells/<int:document_id>/<int:colum
 LIST_PARAMS, MAX_ROWS = ("sort", "q", "cells"), 500
 
 
-class GridAnswer(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table over documents, with an estimate of what its unanswered cells will take."""
-
-    id: int = field(name="grid_id")
-    estimate: Estimate | None = None
-
-
-def grid_data(grid: Grid) -> dict[str, Any]:
-    """Return a table as JSON, with its estimate."""
+def estimated(grid: Grid) -> Grid:
+    """Return a table with an estimate of what its unanswered cells will take."""
     most = services().settings.current.max_passages
-    left = estimate(grid, PASSAGES if most is None else most, asks_model=services().models.connected)
-    return data_of(view_of(GridAnswer, grid)) | {"estimate": data_of(left)}
+    return with_estimate(grid, PASSAGES if most is None else most, asks_model=services().models.connected)
 
 
-@blueprint.get("", policy=READ, answer={"grids": list[GridAnswer]})
+def answer_with(grid: Grid) -> Response:
+    return jsonify(data_of(estimated(grid)))
+
+
+@blueprint.get("", policy=READ, answer={"grids": list[Grid]})
 def grids() -> Response:
     """Return the tables you can read, your own first."""
-    return jsonify(grids=[grid_data(one) for one in services().grids.all()])
+    return jsonify(grids=[data_of(estimated(one)) for one in services().grids.all()])
 
 
-@blueprint.post("", policy=ASK, answer=GridAnswer, status=201, body=NewGridBody)
+@blueprint.post("", policy=ASK, answer=Grid, status=201, body=NewGridBody)
 def add(body: NewGridBody | None = None) -> Response:
     """Create a table; nothing is asked before it is started."""
     body = body or read_body(NewGridBody)
-    services().documents.check_scope(scope := body.scope() or EVERYTHING)
-    new = services().grids.add(body.values(), body.all_columns(), scope)
-    return make_response(jsonify(grid_data(new)), 201)
+    services().documents.check_scope(body.scope() or EVERYTHING)
+    return make_response(answer_with(services().grids.add(body.values())), 201)
 
 
-@blueprint.get(ONE, policy=READ, answer=GridAnswer)
+@blueprint.get(ONE, policy=READ, answer=Grid)
 def grid(grid_id: int) -> Response:
     """Return a table, without its rows."""
-    return jsonify(grid_data(services().grids.get(grid_id)))
+    return answer_with(services().grids.get(grid_id))
 
 
-@blueprint.patch(ONE, policy=ASK, answer=GridAnswer, body=ChangeGridBody)
+@blueprint.patch(ONE, policy=ASK, answer=Grid, body=ChangeGridBody)
 def change(grid_id: int, body: ChangeGridBody | None = None) -> Response:
     """Change a table; a column with another question or type is a new one."""
-    body = body or read_body(ChangeGridBody)
-    if (scope := body.scope(services().grids.get(grid_id).scope)) is not None:
-        services().documents.check_scope(scope)
-    return jsonify(grid_data(services().grids.change(grid_id, body.values(), body.all_columns(), scope)))
+    body, now = body or read_body(ChangeGridBody), services().grids.get(grid_id).scope
+    services().documents.check_scope(body.scope(now) or EVERYTHING)
+    return answer_with(services().grids.change(grid_id, body.values(now)))
 
 
-@blueprint.put(f"{ONE}/shares", policy=ASK_AS_PERSON, answer=GridAnswer, body=ShareBody)
+@blueprint.put(f"{ONE}/shares", policy=ASK_AS_PERSON, answer=Grid, body=ShareBody)
 def share(grid_id: int) -> Response:
     """Share a table with somebody, or stop sharing it."""
-    return jsonify(grid_data(share_with(services().grids, "table", grid_id, read_body(ShareBody))))
+    return answer_with(share_with(services().grids, "table", grid_id, read_body(ShareBody)))
 
 
 @blueprint.delete(ONE, policy=ASK, status=204)
@@ -79,10 +70,11 @@ def delete(grid_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.post(f"{ONE}/restore", policy=ASK, answer=GridAnswer)
+@blueprint.post(f"{ONE}/restore", policy=ASK, answer=Grid)
 def restore(grid_id: int) -> Response:
     """Restore a table from the trash."""
-    return jsonify(grid_data(services().grids.restore(grid_id)))
+    services().grids.trash(grid_id, restores=True)
+    return grid(grid_id)
 
 
 @blueprint.post(f"{ONE}/erase", policy=ASK, status=204)
@@ -92,24 +84,24 @@ def erase(grid_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.post(f"{ONE}/start", policy=ASK, answer=GridAnswer)
-def start(grid_id: int, **place: int) -> Response:
+@blueprint.post(f"{ONE}/start", policy=ASK, answer=Grid)
+def start(grid_id: int, **cell: int) -> Response:
     """Ask every cell that has no answer or failed."""
-    started = services().grids.start(grid_id, **place)
+    started = services().grids.start(grid_id, **cell)
     whole_services().grid_runner.wake()
-    return jsonify(grid_data(started))
+    return answer_with(started)
 
 
-@blueprint.post(f"{CELL}/again", policy=ASK, answer=GridAnswer)
+@blueprint.post(f"{CELL}/again", policy=ASK, answer=Grid)
 def again(grid_id: int, document_id: int, column_id: int) -> Response:
     """Ask one cell again; it keeps its answer until the new one."""
     return start(grid_id, document_id=document_id, column_id=column_id)
 
 
-@blueprint.post(f"{ONE}/stop", policy=ASK, answer=GridAnswer)
+@blueprint.post(f"{ONE}/stop", policy=ASK, answer=Grid)
 def stop(grid_id: int) -> Response:
     """Ask no more cells; answers being written are completed."""
-    return jsonify(grid_data(services().grids.stop(grid_id)))
+    return answer_with(services().grids.stop(grid_id))
 
 
 @blueprint.get(CELL, policy=READ, answer={"answer": str, "messages": list[Message]})

@@ -5,9 +5,9 @@ from flask import Blueprint, Response, render_template, request
 from rag_assistant.records import MAX_GRID_COLUMNS
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.validation import spells_number
+from rag_assistant.web import grid_files
 from rag_assistant.web.api import grids as api
 from rag_assistant.web.forms import as_form, to
-from rag_assistant.web.grid_files import doubts_in_words, in_words, link_to
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.sharing import save_access
 from rag_assistant.web.request_bodies import ChangeGridBody, NewGridBody
@@ -23,40 +23,28 @@ to_grid = to("grid_pages.grid", "grid_id")
 @blueprint.get("/tables", policy=READ)
 def grids() -> str:
     """Show all tables, and a form for a new one: about the documents named in the address, or all."""
-    chosen = ids_of("documents", request.args.getlist("documents"))
-    names, projects = services().documents.names(chosen), services().projects.all()
-    return render_template(
-        "grids.html", grids=services().grids.all(), names=names, all_projects=projects, **frame(None)
-    )
+    names = services().documents.names(ids_of("documents", request.args.getlist("documents")))
+    shown = {"grids": services().grids.all(), "names": names, "all_projects": services().projects.all()}
+    return render_template("grids.html", **shown, **frame(None))
 
 
 @blueprint.get(ONE, policy=READ)
 def grid(grid_id: int, error: AssistantError | None = None) -> str:
     """Show a part of a table's rows, what the rest will take, and its columns."""
-    shown = services().grids.get(grid_id)
+    shown = api.estimated(services().grids.get(grid_id))
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
-    params = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
-    words = {"in_words": in_words, "doubts_in_words": doubts_in_words, "link_to": link_to, "params": params}
-    more = {
-        "error": error,
-        "rows": rows,
-        "total": total,
-        "rows_shown": ROWS_SHOWN,
-        "estimate": api.grid_data(shown)["estimate"],
-    }
-    return render_template("grid.html", grid=shown, max_columns=MAX_GRID_COLUMNS, **words, **more, **frame(None))
+    page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
+    page["params"] = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
+    return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
 
 
 def _sent(model: type[Body]) -> Body:
     """Return the form as a body; its columns are lines of repeated fields, of which those without a question go."""
     names = ("id", "name", "question", "type")
     lines = zip(*(request.form.getlist(f"column_{name}") for name in names), strict=False)
-    columns = [
-        dict(zip(names, line, strict=True)) | {"id": int(line[0]) if spells_number(line[0]) else None}
-        for line in lines
-        if line[2].strip()
-    ]
-    return checked(model, form_fields(model) | ({"columns": columns} if columns else {}))
+    columns = [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+    numbered = [one | {"id": int(one["id"]) if spells_number(one["id"]) else None} for one in columns]
+    return checked(model, form_fields(model) | ({"columns": numbered} if columns else {}))
 
 
 @blueprint.post("/tables", policy=ASK)
@@ -76,13 +64,13 @@ def save_grid_access(grid_id: int) -> Response:
     return save_access(services().grids, "table", grid_id)
 
 
-for rule, policy, name, view in (
-    ("/start", ASK, "start", as_form(api.start, to_grid)),
-    ("/stop", ASK, "stop", as_form(api.stop, to_grid)),
-    ("/cells/<int:document_id>/<int:column_id>/again", ASK, "again", as_form(api.again, to_grid)),
-    ("/shares", ASK_AS_PERSON, "share", as_form(save_grid_access, to_grid, grid)),
-    ("/delete", ASK, "delete", as_form(api.delete, to("grid_pages.grids"))),
-    ("/restore", ASK, "restore", as_form(api.restore, to_grid)),
-    ("/erase", ASK, "erase", as_form(api.erase, to("sidebar.deleted", erased=1))),
+for rule, policy, view in (
+    ("start", ASK, as_form(api.start, to_grid)),
+    ("stop", ASK, as_form(api.stop, to_grid)),
+    ("cells/<int:document_id>/<int:column_id>/again", ASK, as_form(api.again, to_grid)),
+    ("shares", ASK_AS_PERSON, as_form(save_grid_access, to_grid, grid)),
+    ("delete", ASK, as_form(api.delete, to("grid_pages.grids"))),
+    ("restore", ASK, as_form(api.restore, to_grid)),
+    ("erase", ASK, as_form(api.erase, to("sidebar.deleted", erased=1))),
 ):
-    blueprint.post(f"{ONE}{rule}", policy=policy, endpoint=name)(view)
+    blueprint.post(f"{ONE}/{rule}", policy=policy, endpoint=rule.rpartition("/")[2])(view)
