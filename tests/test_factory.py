@@ -36,6 +36,7 @@ SHARED = {
     "accounts": "people_pages and account_pages alone have it, by their policies",
     "single_sign_on": "it lets people in; account_pages and people_pages alone have it, by their policies",
     "setup": "it is over with the first account",
+    "grid_runner": "it asks each cell as the owner of its table, with that person's own assistant",
     "observer": "it takes figures without text",
     "reranking": "a model keeps nothing of what it orders",
     "remote_tools": "tools of other servers know nothing of ours",

@@ -15,20 +15,19 @@ from rag_assistant.records import QUOTES, CellResult, ColumnType, GridColumn, So
 from rag_assistant.retrieval.claims import CITATION, cited_numbers, repeated_range, strange_figures
 from rag_assistant.retrieval.dates import iso_dates
 from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
+from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.quotes import nearest_range
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.table_query import NUMBER, figure
 from rag_assistant.retrieval.tokenize import content_stems
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS, UNITS = _DATA["words"], _DATA["units"]
+# What a model is told for a cell, by the type of its column.
+INSTRUCTIONS = {kind: f"{_DATA['common']} {text}" for kind, text in _DATA["instructions"].items()}
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 MAX_VALUE_CHARS = 500
-
-
-def instructions_for(kind: ColumnType) -> str:
-    """Return what a model is told for a cell of a type."""
-    return f"{_DATA['instructions']['common']} {_DATA['instructions'][kind]}"
 
 
 def result_of(turn: Turn, column: GridColumn) -> CellResult:
@@ -77,7 +76,8 @@ def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> Cell
         return replace(result, doubt="not_cited")
     if _is_strange(value, answer, sources, column.type):
         result = replace(result, doubt="not_in_passage")
-    return _at(result, sources[0], _nearest(value, column.question, sources[0]))
+    span = nearest_range(SearchQuery(f"{value} {column.question}"), sources[0], None)
+    return _at(result, sources[0], span or (0, len(sources[0].text)))
 
 
 def _plain(text: str) -> str:
@@ -129,18 +129,6 @@ def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult
     return replace(result, quote=source.text[slice(*span)].strip(), page=source.page, start=start, end=end)
 
 
-def _nearest(value: str, question: str, source: Source) -> tuple[int, int]:
-    """Return the sentence of a source that has most of a value's figures and words, then of the question's."""
-    figures, words, about = NUMBER.findall(value), content_stems(value), content_stems(question)
-
-    def likeness(text: str) -> int:
-        stems = content_stems(text)
-        return sum(one.strip() in text for one in figures) + 2 * len(words & stems) + len(about & stems)
-
-    nearest = max(sentences_of(source.text), key=lambda one: likeness(one.text), default=None)
-    return (nearest.start, nearest.end) if nearest is not None else (0, len(source.text))
-
-
 def _is_strange(value: str, answer: str, sources: Sequence[Source], kind: ColumnType) -> bool:
     """Return whether passages seem not to say a value."""
     passages, words = "\n".join(one.text for one in sources), content_stems(value)
@@ -153,11 +141,11 @@ def _contradictions(turn: Turn, cited: Sequence[Source]) -> Sequence[str]:
     """Return what sentences of the document state differently about what a cited passage says."""
     about = content_stems(turn.question)
     pieces = [(source, one.text) for source in turn.sources for one in sentences_of(source.text)]
-    pieces.sort(key=lambda one: -len(about & content_stems(one[1])))
+    pieces = sorted(pieces, key=lambda one: -len(about & content_stems(one[1])))[:MAX_PASSAGES]
     # They are compared as if each were of another document.
     apart = tuple(
         replace(source, n=n, document_id=n, document="", text=text, doubts=(), offered=())
-        for n, (source, text) in enumerate(pieces[:MAX_PASSAGES])
+        for n, (source, text) in enumerate(pieces)
     )
-    ns = {n for n, (source, _) in enumerate(pieces[:MAX_PASSAGES]) if source in cited}
+    ns = {n for n, (source, _) in enumerate(pieces) if source in cited}
     return next((one.values for one in disagreements(turn.question, apart) if ns & set().union(*one.passages)), ())

@@ -13,13 +13,14 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.answering.cell_values import instructions_for, result_of
+from rag_assistant.answering.cell_values import INSTRUCTIONS, result_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
 from rag_assistant.answering.writer import NOT_FINISHED
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import AnswerOptions, ClaimedCell, Estimate, Grid, Question, Scope, errors
+from rag_assistant.runtime.background import JobQueue
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.grids import MAX_ATTEMPTS, CellQueue, GridStore
 
@@ -56,33 +57,31 @@ class GridRunner(Struct):
     process: Callable[[], str]
     settings: Callable[[], Settings]
     resting: dict[int, float] = field(default_factory=dict)
-    changed: threading.Event = field(default_factory=threading.Event)
-    closing: threading.Event = field(default_factory=threading.Event)
+    jobs: JobQueue = field(default_factory=lambda: JobQueue("cells"))
+
+    def __post_init__(self) -> None:
+        self.jobs.offer("look", self._look)
 
     def start(self) -> None:
         """Look for cells from now on, in a thread."""
-        threading.Thread(target=self._run, name="grids", daemon=True).start()
+        self.wake()
+        self.jobs.start()
 
     def wake(self) -> None:
         """Look at once for cells to be asked."""
-        self.changed.set()
+        self.jobs.add("look")
 
     def close(self) -> None:
         """Ask no more cells."""
-        self.closing.set()
-        self.wake()
+        self.jobs.stop()
 
-    def _run(self) -> None:
-        while not self.closing.is_set():
-            try:
-                for grid_id in self.queue.take_up():
-                    self.grids.fit(grid_id)
-                while not self.closing.is_set() and (cell := self._next()) is not None:
-                    self._fill(cell)
-            except Exception as error:  # noqa: BLE001 - it is looked again
-                log.error("The cells to be asked could not be looked at: %s", error)
-            self.changed.wait(POLL_INTERVAL_SECONDS)
-            self.changed.clear()
+    def _look(self, _job: int) -> None:
+        if not self.jobs.waiting[1]:
+            self.jobs.add("look", delay_seconds=POLL_INTERVAL_SECONDS)
+        for grid_id in self.queue.take_up():
+            self.grids.fit(grid_id)
+        while (cell := self._next()) is not None:
+            self._fill(cell)
 
     def _next(self) -> ClaimedCell | None:
         """Claim the next cell, unless people need the rest of the answers at once."""
@@ -114,7 +113,7 @@ class GridRunner(Struct):
             self.queue.end(cell, "failed", error=message)
 
     def _ask(self, cell: ClaimedCell) -> LiveTurn:
-        options = AnswerOptions(mode="documents", instructions=instructions_for(cell.column.type), notes=False)
+        options = AnswerOptions(mode="documents", instructions=INSTRUCTIONS[cell.column.type], notes=False)
         question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
         sent = SentHistory([{"role": "user", "content": question.text}])
         return self.assistant_of(cell.person_id).ask_stateless(question, sent)

@@ -75,11 +75,14 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 form = marked if doubts else None
+                number = None if result is None else result.number
                 if result is not None and result.quote:
                     tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
                     sheet.write_url(line, at, link_to(cell), form, words, tip)
-                number = None if result is None else result.number
-                sheet.write(line, at, words if number is None else number, form)
+                elif number is None:
+                    sheet.write_string(line, at, words, form)
+                if number is not None:
+                    sheet.write_number(line, at, number, form)
     return file.getvalue()
 
 

@@ -59,16 +59,11 @@ def change(grid_id: int) -> Response:
     return to_grid(api.change(grid_id, _sent(ChangeGridBody)).get_json())
 
 
-def save_grid_access(grid_id: int) -> Response:
-    """Store who may use a table."""
-    return save_access(services().grids, "table", grid_id)
-
-
 for rule, policy, view in (
     ("start", ASK, as_form(api.start, to_grid)),
     ("stop", ASK, as_form(api.stop, to_grid)),
     ("cells/<int:document_id>/<int:column_id>/again", ASK, as_form(api.again, to_grid)),
-    ("shares", ASK_AS_PERSON, as_form(save_grid_access, to_grid, grid)),
+    ("shares", ASK_AS_PERSON, as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)),
     ("delete", ASK, as_form(api.delete, to("grid_pages.grids"))),
     ("restore", ASK, as_form(api.restore, to_grid)),
     ("erase", ASK, as_form(api.erase, to("sidebar.deleted", erased=1))),
