@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from math import ceil
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -146,17 +147,12 @@ class Retriever:
         cited = {place_of(one): one for one in sources if one.cited and one.turn is None}
         standing = set(map(place_of, self.standing(list(cited.values())))) if cited else set()
         lost: dict[Place, Literal["changed", "deleted"]] = {}
-        texts: dict[int, str] = {}
-        for place, one in sorted(cited.items()):
-            if place not in standing:
-                # A document with different chunks may still contain them all.
-                if one.document_id not in texts:
-                    texts = self._chunks.beginnings([one.document_id], MAX_INT32)
-                text = texts.get(one.document_id)
-                if text is None:
-                    lost[place] = "deleted"
-                elif find_passage(text, one.text, one.start, one.end) is None:
-                    lost[place] = "changed"
+        for document_id, places in groupby(sorted(cited.keys() - standing), key=itemgetter(0)):
+            # A document with different chunks may still contain them all.
+            text = self._chunks.beginnings([document_id], MAX_INT32).get(document_id)
+            for place in places:
+                if text is None or find_passage(text, place[2], place[1], cited[place].end) is None:
+                    lost[place] = "deleted" if text is None else "changed"
         return lost
 
     def similarities(self, question: str, texts: Sequence[str]) -> list[float]:

@@ -197,9 +197,7 @@ class GridStore(SharedStore[Grid]):
         counted = sa.select(grid_cells.c.grid_id, STATE, sa.func.count()).where(grid_cells.c.grid_id.in_(counts))
         for grid_id, state, number in connection.execute(counted.group_by(grid_cells.c.grid_id, STATE)):
             counts[grid_id][state] = number
-        whole: Any = [
-            {**row, "grid_id": row["id"], "scope": row["scope"] or {}, "cells": counts[row["id"]]} for row in rows
-        ]
+        whole: Any = [{**row, "scope": row["scope"] or {}, "cells": counts[row["id"]]} for row in rows]
         return super()._records_of(connection, whole)
 
 
@@ -214,9 +212,11 @@ class CellQueue(Store):
         waiting = sa.select(grid_cells.c.grid_id).where(STATE == "queued", grid_cells.c.grid_id.not_in(resting))
         if not self._values(waiting.limit(1)):
             return None
-        recent = _count("recent", _COUNTED.c.asked_at > now() - timedelta(minutes=1))
-        counts = (_count(state, _COUNTED.c.state == state) for state in ("running", "done"))
-        query = sa.select(grids, recent, *counts).outerjoin(people, people.c.id == grids.c.person_id)
+        counted = {state: _COUNTED.c.state == state for state in ("running", "done")}
+        counted["recent"] = _COUNTED.c.asked_at > now() - timedelta(minutes=1)
+        of_grid = sa.select(sa.func.count()).where(_COUNTED.c.grid_id == grids.c.id)
+        counts = (of_grid.where(condition).scalar_subquery().label(name) for name, condition in counted.items())
+        query = sa.select(grids, *counts).outerjoin(people, people.c.id == grids.c.person_id)
         query = query.where(people.c.disabled_at.is_(None), grids.c.id.in_(waiting))
         query = query.order_by("running", "recent", grids.c.id).with_for_update(of=grids)
         with self._database.write() as connection:
@@ -253,11 +253,6 @@ class CellQueue(Store):
             ended = {"state": sa.case((often, "failed"), else_="queued"), "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
-
-
-def _count(label: str, condition: sa.ColumnElement[bool]) -> sa.Label[int]:
-    of_grid = sa.select(sa.func.count()).where(_COUNTED.c.grid_id == grids.c.id, condition)
-    return of_grid.scalar_subquery().label(label)
 
 
 def _take(connection: sa.Connection, row: sa.RowMapping, worker: str) -> ClaimedCell:

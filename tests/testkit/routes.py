@@ -75,7 +75,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "column_type": "text",
     },
     "grid_pages.change": {"name": "Seized"},
-    "grid_pages.shares": {"person": "Cat", "access": "write"},
+    "grid_pages.share": {"person": "Cat", "access": "write"},
     "sharing_pages.add_library": {"name": "Seized"},
     "sharing_pages.change_library": {"everyone": "write"},
     "sharing_pages.share_library": {"person": "Cat", "access": "write"},

@@ -100,6 +100,7 @@ class SharedStore(Store, Generic[Kind]):
             own, mine = [one for one in shared if one.item_id == row["id"]], row["person_id"] == person
             lets_write = any(one.person_id == person and one.access == "write" for one in own)
             more = {
+                self.item_id.name: row["id"],
                 self.counted: counts.get(row["id"], 0),
                 # Only the owner sees whom else it is shared with.
                 "shares": [Share(one.name, one.access) for one in own] if mine else [],

@@ -1,6 +1,6 @@
 """The pages of tables over documents, as plain forms."""
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, render_template, request
 
 from rag_assistant.records import MAX_GRID_COLUMNS
 from rag_assistant.records.errors import AssistantError
@@ -47,25 +47,16 @@ def _sent(model: type[Body]) -> Body:
     return checked(model, form_fields(model) | ({"columns": numbered} if columns else {}))
 
 
-@blueprint.post("/tables", policy=ASK)
-def add() -> Response:
-    """Create the table of the form."""
-    return to_grid(api.add(_sent(NewGridBody)).get_json())
-
-
-@blueprint.post(ONE, policy=ASK)
-def change(grid_id: int) -> Response:
-    """Change a table as the form says."""
-    return to_grid(api.change(grid_id, _sent(ChangeGridBody)).get_json())
-
-
-for rule, policy, view in (
-    ("start", ASK, as_form(api.start, to_grid)),
-    ("stop", ASK, as_form(api.stop, to_grid)),
-    ("cells/<int:document_id>/<int:column_id>/again", ASK, as_form(api.again, to_grid)),
-    ("shares", ASK_AS_PERSON, as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)),
-    ("delete", ASK, as_form(api.delete, to("grid_pages.grids"))),
-    ("restore", ASK, as_form(api.restore, to_grid)),
-    ("erase", ASK, as_form(api.erase, to("sidebar.deleted", erased=1))),
+shared = as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)
+for rule, policy, name, view in (
+    ("/tables", ASK, "add", as_form(lambda: api.add(_sent(NewGridBody)), to_grid)),
+    (ONE, ASK, "change", as_form(lambda grid_id: api.change(grid_id, _sent(ChangeGridBody)), to_grid)),
+    (f"{ONE}/start", ASK, "start", as_form(api.start, to_grid)),
+    (f"{ONE}/stop", ASK, "stop", as_form(api.stop, to_grid)),
+    (f"{ONE}/cells/<int:document_id>/<int:column_id>/again", ASK, "again", as_form(api.again, to_grid)),
+    (f"{ONE}/shares", ASK_AS_PERSON, "share", shared),
+    (f"{ONE}/delete", ASK, "delete", as_form(api.delete, to("grid_pages.grids"))),
+    (f"{ONE}/restore", ASK, "restore", as_form(api.restore, to_grid)),
+    (f"{ONE}/erase", ASK, "erase", as_form(api.erase, to("sidebar.deleted", erased=1))),
 ):
-    blueprint.post(f"{ONE}/{rule}", policy=policy, endpoint=rule.rpartition("/")[2])(view)
+    blueprint.post(rule, policy=policy, endpoint=name)(view)
