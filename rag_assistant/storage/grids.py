@@ -240,7 +240,7 @@ class CellQueue(Store):
             if not connection.execute(ended).rowcount:
                 return
             used = {"used_tokens": grids.c.used_tokens + tokens, "used_seconds": grids.c.used_seconds + seconds}
-            failures = 0 if state == "done" else grids.c.failures + bool(values.get("error"))
+            failures = 0 if state == "done" else grids.c.failures + int(bool(values.get("error")))
             counted = sa.update(grids).where(grids.c.id == cell.key[0]).values(failures=failures, **used)
             if connection.execute(counted.returning(grids.c.failures)).scalar_one() >= MAX_FAILURES:
                 _stop_asking(connection, cell.key[0], values["error"])

@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
-from tests.testkit.stub_model import StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import ask, until, upload
 
@@ -36,6 +36,19 @@ def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskC
     page = client.get(f"/api/conversations/{first['conversation_id']}/turns?limit=100").json
     assert len(page["turns"]) == 7
     assert client.get("/readyz").status_code == 200
+
+
+def test_a_table_says_there_why_it_stopped_and_goes_on(client: FlaskClient, stub: StubModel) -> None:
+    for number in range(6):
+        upload(client, f"House {number} has a door.", f"{number}.txt")
+    stub.default = Reply(status=400)
+    columns = [{"question": "How many doors has the house?", "type": "number"}]
+    path = f"/api/grids/{client.post('/api/grids', json={'name': 'Houses', 'columns': columns}).json['grid_id']}"
+    for reply, state in ((stub.default, "failed"), (Reply("not found"), "done")):
+        stub.default = reply
+        client.post(f"{path}/start", json={})
+        until(lambda state=state: client.get(path).json["cells"].get(state, 0) >= 5)
+    until(lambda: client.get(path).json["cells"] == {"done": 6})
 
 
 @pytest.mark.long  # As in tests/storage/documents.
