@@ -107,10 +107,11 @@ class GridRunner(Struct):
         except (errors.Busy, errors.LimitReached, errors.StorageFailed) as error:
             self._rest(cell, error.retry_after_seconds)
             self.queue.end(cell, "queued", attempts=cell.attempts - 1, asked_at=None)
-        except Exception as error:
+        except errors.AssistantError as error:
+            self.queue.end(cell, "failed", error=str(error))
+        except Exception:
             log.exception("A cell of table %s was not answered", cell.key[0])
-            message = str(error) if isinstance(error, errors.AssistantError) else NOT_FINISHED
-            self.queue.end(cell, "failed", error=message)
+            self.queue.end(cell, "failed", error=NOT_FINISHED)
 
     def _ask(self, cell: ClaimedCell) -> LiveTurn:
         options = AnswerOptions(mode="documents", instructions=INSTRUCTIONS[cell.column.type], notes=False)
