@@ -20,6 +20,7 @@ from rag_assistant.retrieval.quotes import (
     nearest_range,
     tables_in,
 )
+from rag_assistant.retrieval.tables import MARKED
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import ServingVectors, VectorSearch
@@ -53,11 +54,12 @@ class SourceReader:
 
     def computed(self, query: SearchQuery, sources: Sequence[Source]) -> Quote | None:
         """Return the answer computed from all of a table or list in the sources."""
-        return from_tables(query, sources, self._texts(sources))
+        with_rows = _with_rows(sources)
+        return from_tables(query, sources, self._texts(with_rows)) if with_rows else None
 
     def tables(self, sources: Sequence[Source]) -> list[SourceTable]:
         """Return the first tables and lists in the sources."""
-        return list(islice(tables_in(sources, self._texts(sources)), MAX_TABLES))
+        return list(islice(tables_in(sources, self._texts(_with_rows(sources))), MAX_TABLES))
 
     def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
         """Return all sections of the documents of some sources, by id: document, start and end of each."""
@@ -86,6 +88,11 @@ class SourceReader:
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return the range of the sentence nearest to a question in a source's text; ``None`` if none stands out."""
         return with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
+
+
+def _with_rows(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources with a table's row or a list's item: to look for those in whole documents takes long."""
+    return [one for one in sources if "|" in one.text or MARKED.search(one.text)]
 
 
 def with_vectors(

@@ -59,6 +59,18 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
         yield counted
 
 
+def test_no_document_is_read_whole_for_a_passage_without_rows(client: FlaskClient) -> None:
+    upload(client, f"The keeper feeds seventeen geese at nine.\n\n{'The lamp burns oil. ' * 200}")
+    read: list[str] = []
+    with listening(Engine, "before_cursor_execute", lambda *event: read.append(event[2])):
+        asked = ask(client, "How many geese does the gardener of the harbour feed?")
+        assert asked["search"]["support"] == "near"
+        assert not [one for one in read if "substr(document_texts" in one]
+        upload(client, "| bird | number |\n|---|---|\n| swan | 17 |", "birds.md")
+        ask(client, "How many swans does the keeper of the geese count?")
+    assert [one for one in read if "substr(document_texts" in one]
+
+
 def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClient, spent: Counter[str]) -> None:
     upload(client, f"The keeper of the lighthouse feeds seventeen geese at nine. {'The lamp burns oil. ' * 20}")
     spent.clear()
