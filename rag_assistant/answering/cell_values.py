@@ -27,6 +27,9 @@ WORDS, UNITS = _DATA["words"], _DATA["units"]
 INSTRUCTIONS = {kind: f"{_DATA['common']} {text}" for kind, text in _DATA["instructions"].items()}
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+# Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
+DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
+CURRENCIES = {word for name, words in UNITS.items() if name != "%" for word in words}
 MAX_VALUE_CHARS = 500
 
 
@@ -36,7 +39,8 @@ def result_of(turn: Turn, column: GridColumn) -> CellResult:
     sources = [one for n in dict.fromkeys(cited) for one in turn.sources if one.n == n]
     is_quote = turn.model in (None, QUOTES)
     result = (_quoted if is_quote else _answered)(turn, column, sources)
-    if result.outcome == "value" and len(values := _contradictions(turn, sources)) > 1:
+    values = _contradictions(turn, sources) if result.outcome == "value" else ()
+    if len(values) > 1 and _states_another(result, column, values):
         result = replace(result, outcome="disagreement", value=" / ".join(values), number=None)
     return replace(result, model=QUOTES if is_quote else turn.model)
 
@@ -55,10 +59,12 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     if column.type == "text" and not (pieces and about & content_stems(pieces[0].text)):
         ranges = [(start, end)]
     results = [_at(_typed(source.text[slice(*one)], column), source, one) for one in ranges]
-    fitting = (one for one in results if one.doubt != "wrong_type")
-    return next(
-        fitting, replace(results[0], outcome="not_found", value="", doubt=None) if results else CellResult("not_found")
-    )
+    if not results:
+        return CellResult("not_found")
+    # Whether a sentence means yes or no is for its reader.
+    is_shown = column.type == "yes_no"
+    otherwise = results[0] if is_shown else replace(results[0], outcome="not_found", value="", doubt=None)
+    return next((one for one in results if one.doubt != "wrong_type"), otherwise)
 
 
 def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
@@ -107,20 +113,27 @@ def _values_of(column: GridColumn, text: str) -> Iterator[tuple[str, float | Non
     elif column.type == "date":
         yield from ((iso, None) for iso in [iso for _, iso in iso_dates(text, "")] or YEAR.findall(text))
     else:
+        text = APOSTROPHE.sub("", text)
         figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
         figures = figures or [one for one in [_plain(text)] if NUMBER.match(one)]
         own = set(WORD.findall(column.question.lower()))
         units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}
-        in_unit = [one for one in figures if not units.isdisjoint(WORD.findall(one.lower()))]
-        yield from ((one, number) for one in in_unit or figures if (number := _number(one)) is not None)
+        if units:  # A figure without a unit may be in it.
+            named = {one: {*WORD.findall(one.lower())} - MAGNITUDES.keys() for one in figures}
+            in_unit = [one for one in figures if not units.isdisjoint(named[one])]
+            figures = in_unit or [one for one in figures if not named[one]]
+        yield from ((one, number) for one in figures if (number := _number(one)) is not None)
 
 
 def _number(written: str) -> float | None:
-    """Return the number that a figure with its unit means."""
+    """Return the number that a figure with its unit means; none for 2.300, which may be less than three."""
     match, words = NUMBER.search(written), WORD.findall(written.lower())
     if match is None:
         return next((float(NUMBERS[one]) for one in words if one in NUMBERS), None)
-    number, behind = figure(match[0].strip(" .,'\u2019")), WORD.findall(written[match.end() :].lower())
+    plain, behind = match[0].strip(" .,'\u2019"), WORD.findall(written[match.end() :].lower())
+    if DOTTED.fullmatch(plain):  # No amount of money has three decimals.
+        plain = plain.replace(".", "") if CURRENCIES.intersection(words) else ""
+    number = figure(plain)
     return None if number is None else float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
 
 
@@ -135,6 +148,14 @@ def _is_strange(value: str, answer: str, sources: Sequence[Source], kind: Column
     is_lacking = kind == "text" and 2 * len(words - content_stems(passages)) > len(words)
     is_doubted = kind != "date" and any(one.doubts for one in sources)
     return is_lacking or is_doubted or (kind != "yes_no" and bool(strange_figures(answer, passages)))
+
+
+def _states_another(result: CellResult, column: GridColumn, values: Sequence[str]) -> bool:
+    """Return whether values that differ are of a column's type, and a cell's value is one of them."""
+    if column.type == "text":
+        return any(one in result.value for one in values)
+    typed = [next(_values_of(column, one), None) for one in values]
+    return None not in typed and any(one in ((result.value, None), (one and one[0], result.number)) for one in typed)
 
 
 def _contradictions(turn: Turn, cited: Sequence[Source]) -> Sequence[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from flask import url_for
 
+from rag_assistant.answering.cell_values import WORD
 from rag_assistant.records import Cell, Grid, GridRow
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext
@@ -67,15 +68,17 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
 
     file = BytesIO()
     with Workbook(file, {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False}) as book:
-        sheet, marked = book.add_worksheet(), book.add_format({"bg_color": "#ffe9a8"})
+        sheet = book.add_worksheet()
         sheet.set_column(0, len(grid.columns), MAX_WIDTH)
         sheet.write_row(0, 0, [gettext("Document"), *(one.name for one in grid.columns)])
         for line, row in enumerate(rows, 1):
             sheet.write_url(line, 0, link_to(Cell(row.document_id, 0, "done")), string=row.document)
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
-                form = marked if doubts else None
-                number = None if result is None else result.number
+                number, look = None if result is None else result.number, {"bg_color": "#ffe9a8"} if doubts else {}
+                if number is not None and (unit := " ".join(WORD.findall(words))):
+                    look["num_format"] = f'General" {unit}"'
+                form = book.add_format(look)
                 if result is not None and result.quote:
                     tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
                     sheet.write_url(line, at, link_to(cell), form, words, tip)

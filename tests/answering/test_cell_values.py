@@ -1,0 +1,54 @@
+"""What an answer says for a cell of a table over documents."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rag_assistant.answering.cell_values import result_of
+from rag_assistant.records import GridColumn, Source, Turn
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def cell(answer: str, text: str, question: str, kind: str) -> tuple[str, str, float | None, str | None]:
+    """Return outcome, value, number and doubt of a model's answer to a question about one passage."""
+    source = Source(n=1, document_id=1, document="a.txt", page=None, start=0, end=len(text), text=text, score=1.0)
+    turn = Turn(
+        id=1, conversation_id=1, number=1, question=question, answer=f"{answer} [1]", status="completed",
+        sources=(source,), model="stub", created_at=NOW,
+    )  # fmt: skip
+    result = result_of(turn, GridColumn(1, "", question, kind))  # type: ignore[arg-type]
+    return result.outcome, result.value, result.number, result.doubt
+
+
+@pytest.mark.parametrize(
+    ("written", "number", "doubt"),
+    [
+        ("2.300 Euro", 2300, None),
+        ("50.000 EUR", 50_000, None),
+        ("EUR 3'480.00", 3480, None),
+        ("1.234.567,50 €", 1_234_567.5, None),
+        ("EUR 12,300.00", 12_300, None),
+        ("12.50 €", 12.5, None),
+        ("45 days", None, "wrong_type"),
+        ("six weeks", None, "wrong_type"),
+        ("USD 12,300.00", None, "wrong_type"),
+    ],
+)
+def test_an_amount_is_its_number_or_of_another_unit(written: str, number: float | None, doubt: str | None) -> None:
+    said = cell(written, f"The total amount is {written}.", "What is the total amount in EUR?", "number")
+    assert said[2:] == (number, doubt)
+
+
+def test_a_figure_that_may_be_two_numbers_is_to_be_checked() -> None:
+    assert cell("2.300 kg", "It weighs 2.300 kg.", "How much does it weigh?", "number")[2:] == (None, "wrong_type")
+
+
+def test_another_facts_contradiction_is_none_of_the_cells() -> None:
+    text = (
+        "The contract starts on 1 January 2025. The contract price is EUR 7,500.00 for the contract. "
+        "The contract price is EUR 7,900.00 for the contract."
+    )
+    assert cell("2025-01-01", text, "When does the contract start?", "date")[:2] == ("value", "2025-01-01")
+    priced = cell("EUR 7,500.00", text, "What is the contract price?", "number")
+    assert priced[0] == "disagreement"
