@@ -30,7 +30,7 @@ def is_about_figure(question: str, passage: str) -> bool:
     if numbers := set(FIGURE.findall(question)):
         return not numbers.isdisjoint(FIGURE.findall(passage))
     words = content_stems(question)
-    shared = (len(words & content_stems(caption[0])) for caption in CAPTION.finditer(passage))
+    shared = (len(words & content_stems(FIGURE.sub("", caption[0]))) for caption in CAPTION.finditer(passage))
     return FIGURE_KIND.search(question) is not None or any(count > max(1, len(words) / 2) for count in shared)
 
 
@@ -61,14 +61,13 @@ def with_page_images(draft: Draft, task: Task) -> Draft:
 
 
 def note_unread(task: Task) -> None:
-    """Note which cited passages are beside a figure that the question is about and the model didn't see."""
+    """Note which pages of passages have a figure that the question is about and the model didn't see, cited first."""
     turn = task.live.turn
-    named = {number for match in CITATION.finditer(task.live.text()) for number in cited_numbers(match)}
-    unseen = [one for one in turn.sources if one.n in named and one.page and not one.page_image]
-    if sources := [one for one in unseen if is_about_figure(turn.question, one.text)]:
-        pages = task.deps.documents.pages_to_see({one.document_id for one in sources})
-        unread = (
-            UNREAD.format(n=one.page, name=one.document) for one in sources if (one.document_id, one.page) in pages
-        )
+    cited = {number for match in CITATION.finditer(task.live.text()) for number in cited_numbers(match)}
+    if about := [one for one in turn.sources if one.page and is_about_figure(turn.question, one.text)]:
+        pages = task.deps.documents.pages_to_see({one.document_id for one in about})
+        pages -= {(one.document_id, one.page or 0) for one in turn.sources if one.page_image}
+        about.sort(key=lambda one: one.n not in cited)
+        unread = (UNREAD.format(n=one.page, name=one.document) for one in about if (one.document_id, one.page) in pages)
         for sentence in list(dict.fromkeys(unread))[:MAX_NAMED]:
             task.live.note(sentence)

@@ -113,7 +113,7 @@ def question_message(
     if any(one.turn is not None for one in sources):
         blocks.append(PROMPTS["from_conversations"])
     if page_images:
-        blocks.append(PROMPTS["page_images"].format(len(page_images), " ".join(f"[{n}]" for n, _ in page_images)))
+        blocks.append(PROMPTS["page_images"].format(" ".join(f"[{n}]" for n, _ in page_images)))
     pictures = [*pictures, *(url for _, url in page_images)]
     return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)
 

@@ -1,6 +1,7 @@
 """Pages with a figure: seen by a model that takes pictures, counted, cited; and named where none was seen."""
 
 import base64
+import re
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def test_the_page_of_a_figure_is_seen_cited_and_in_the_receipt(
     answer = ask(client, QUESTION)
     [picture] = pictures_of(stub.requests[-1].messages[-1])
     assert base64.b64decode(picture.partition(",")[2]) == client.get(f"/documents/{document_id}/pages/2.png").data
-    assert "of passages [1], in this order" in stub.requests[-1].messages[-1]["content"][0]["text"]
+    assert "one for each of these passages, in this order: [1]." in stub.requests[-1].messages[-1]["content"][0]["text"]
     source = answer["sources"][0]
     assert (source["cited"], source["page_image"], source["page"]) == (True, True, 2)
     assert (source["doubts"], answer["notes"]) == ([], []), "what is only in the picture can't be compared with text"
@@ -78,7 +79,7 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
         assert (answer["status"], answer["notes"], len(stub.requests)) == ("completed", [UNREAD], requests)
         assert pictures_of(stub.requests[-1].messages[-1]) == []
     page = client.get(f"/conversations/{answer['conversation_id']}", headers=PAGE)
-    assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1#passage">{UNREAD}</a>' in page.text
+    assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1&amp;page=2#passage">{UNREAD}</a>' in page.text
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,13 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
         ("What does figure 1 show?", "Counts [1].", True),
         ("What does figure 3 show?", "Counts [1].", False),
         ("What does paragraph 1 say?", "Counts [1].", False),
-        (QUESTION, "I do not know.", False),
+        (QUESTION, "I do not know.", True),
+        ("Was zeigt das Diagramm der geese?", "Nicht gefunden.", True),
+        ("图表显示了什么", "没有找到。", True),
+        ("What does figure 3 show?", "Not found.", False),
+        ("What are the sales figures of the lighthouse?", "Not found.", False),
+        ("灯塔图书馆几点开门", "没有找到。", False),
+        ("Who is the keeper of the lighthouse?", "Not found.", False),
         ("Who is the keeper of the lighthouse?", "The keeper [1].", False),
     ],
 )
@@ -107,6 +114,19 @@ def test_a_figure_is_named_where_it_may_matter(
     stub.default = Reply(reply)
     assert (UNREAD in ask(client, question)["notes"]) is is_told
     assert pictures_of(stub.requests[-1].messages[-1]) == []
+
+
+def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_the_next(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    pdf = chart_pdf("Boats pass.", "The keeper counts the geese.", chart_on=1)
+    upload(client, pdf, "report.pdf")
+    stub.default = Reply("The keeper counts the geese [1].")
+    stub.replies.extend([Reply(status=400, body=b'{"error": {"message": "image input is not supported"}}')])
+    answer = ask(client, "What does figure 1 show about geese the keeper counts?")
+    assert answer["notes"] == ["Page 1 of report.pdf has a figure that was not read."]
+    page = client.get(f"/turns/{answer['turn_id']}/sources/1?whole=1&page=1", headers=PAGE).text
+    assert re.search(r'<img data-picture[^>]*src="/documents/1/pages/1.png', page), page
 
 
 def test_a_page_that_cannot_be_drawn_in_time_is_left_out(
