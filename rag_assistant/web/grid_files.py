@@ -3,7 +3,6 @@
 import csv
 from collections.abc import Sequence
 from io import BytesIO, StringIO
-from typing import Any
 
 from flask import url_for
 
@@ -43,8 +42,8 @@ def doubts_in_words(cell: Cell) -> list[str]:
 
 
 def link_to(cell: Cell, *, outside: bool = True) -> str:
-    """Return the address of the sentence a cell rests on."""
-    place: dict[str, Any] = {} if cell.result is None else {"start": cell.result.start, "end": cell.result.end}
+    """Return the address of the sentence a cell rests on, of the document alone if that has changed since."""
+    place = {one: getattr(cell.result, one) for one in ("start", "end") if cell.result and not cell.outdated}
     return url_for("document_pages.document", document_id=cell.document_id, _external=outside, **place)
 
 

@@ -20,7 +20,7 @@ from rag_assistant.storage.tables import documents, grid_cells, grids, now
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, Seen, StubModel
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import PAGE, ask, until, upload
 
 LEASE = "This lease was signed by Anna Berg on 3 May 2024. The rent is EUR 1,250.00 a month."
 FEE = {"question": "What is the rent in EUR?", "name": "Rent", "type": "number"}
@@ -207,8 +207,11 @@ def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: F
     upload(client, f"{LEASE} Three.", "three.txt", tags="lease")
     until(lambda: state(client, grid)["cells"] == {"done": 4})
     assert [row["document"] for row in rows(client, grid)] == ["lease.txt", "three.txt"]
+    source = re.compile(rf'href="(/documents/{first}[^"]*)">Open the source')
+    assert "start=" in source.findall(client.get(f"/tables/{grid}", headers=PAGE).text)[0]
     upload(client, f"{LEASE} Anew.", "lease.txt", replaces=str(first))
     until(lambda: rows(client, grid)[0]["cells"][0]["outdated"])
+    assert source.findall(client.get(f"/tables/{grid}", headers=PAGE).text) == [f"/documents/{first}"] * 2
     client.delete(f"/api/documents/{first}")
     assert [row["document"] for row in rows(client, grid)] == ["three.txt"]
 
