@@ -81,7 +81,7 @@ class Evaluation(Struct, frozen=True):
         question = Question(
             turn.question,
             max_history_turns=turn.max_history_turns,
-            scope=turn.scope,
+            scope=self.deps.documents.present(turn.scope),
             options=turn.options,
             # With "ask" an answer changes nothing in its conversation: what doesn't fit is left out.
             on_overflow="ask",

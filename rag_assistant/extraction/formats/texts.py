@@ -196,11 +196,14 @@ MAX_MIXED = 0.2
 MAX_CHARS, MIN_LETTERS, MIN_WORDS = 20_000, 200, 5
 # Symbols and numbers beyond ASCII, and control characters, are rare in any text.
 MAX_SYMBOLS, MAX_CONTROL = 0.1, 0.02
+# UTF-8 read as Latin-1 or cp1252; and a file within a text, which is in no language and no mistake.
+MOJIBAKE, MIN_MOJIBAKE = re.compile(r"(?:(?<![A-Z\xc0-\xde])[\xc2\xc3]|\xe2[\x80\u20ac])[\x80-\xbf\u0152-\u2122]"), 4
+BASE64 = re.compile(r"(?=[A-Za-z+/]{0,59}[0-9])[A-Za-z0-9+/]{60,}")
 
 
 def is_no_language(text: str) -> bool:
     """Return whether a text's letters are distributed as in no language, or its words mix alphabets."""
-    words = WORD.findall(text[:MAX_CHARS])
+    words = WORD.findall(BASE64.sub(" ", text[:MAX_CHARS]))
     letters = [one for one in unicodedata.normalize("NFD", "".join(words).lower()) if "a" <= one <= "z"]
     if len(letters) >= MIN_LETTERS and sum(one in COMMON for one in letters) < MIN_COMMON * len(letters):
         return True
@@ -213,4 +216,5 @@ def is_misread(text: str) -> bool:
     start = text[:MAX_CHARS]
     symbols = sum(unicodedata.category(one)[0] in "SN" for one in start if one > "\x7f")
     controls = sum(one < " " and not one.isspace() for one in start)
-    return symbols > MAX_SYMBOLS * len(start) or controls > MAX_CONTROL * len(start) or is_no_language(text)
+    is_symbols = symbols > MAX_SYMBOLS * len(start) or controls > MAX_CONTROL * len(start)
+    return is_symbols or len(MOJIBAKE.findall(start)) >= MIN_MOJIBAKE or is_no_language(text)

@@ -18,9 +18,11 @@ from rag_assistant.storage.conversations.counters import counted, recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import (
     answer_versions,
     conversations,
+    documents,
     messages,
     pictures,
     receipts,
@@ -121,7 +123,10 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 
 
 def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
-    """Return what the branch inherits besides turns; not a context start behind the turn."""
+    """Return what the branch inherits besides turns; no context start behind the turn, no document that is gone."""
+    scope = dict(origin["scope"] or {})
+    named = documents.c.id.in_(scope.get("document_ids", ())), readable(connection, documents.c.id)
+    scope["document_ids"] = list(connection.scalars(select(documents.c.id).where(*named)))
     last = turn.number - 1
     names = [column.name for column in summaries.c if column.name not in ("id", "conversation_id")]
     own = select(literal(branch_id), *(summaries.c[name] for name in names)).order_by(summaries.c.id)
@@ -131,7 +136,7 @@ def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "origin_id": origin["id"],
         "overrides": origin["overrides"],
-        "scope": origin["scope"],
+        "scope": scope if any(scope.values()) else None,
         "project_id": origin["project_id"],
         "turns": last,
         "decided_until": min(origin["decided_until"], last),

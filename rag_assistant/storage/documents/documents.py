@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
@@ -156,11 +157,14 @@ class DocumentStore(DocumentProgress):
             for document_id in document_ids:
                 row_to_change(connection, document_id)
 
-    def missing(self, document_ids: Iterable[int]) -> list[int]:
+    def missing(self, document_ids: Collection[int]) -> list[int]:
         """Return the ids that belong to no document."""
-        named_ids = list(document_ids)
-        there = self.names(named_ids) if named_ids else {}
-        return [document_id for document_id in named_ids if document_id not in there]
+        there = self.names(document_ids) if document_ids else {}
+        return [document_id for document_id in document_ids if document_id not in there]
+
+    def present(self, scope: Scope) -> Scope:
+        """Return a scope without documents that are gone."""
+        return replace(scope, document_ids=tuple(self.names(scope.document_ids)))
 
     def check_scope(self, scope: Scope) -> None:
         """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names something missing."""

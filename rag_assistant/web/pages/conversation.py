@@ -160,6 +160,7 @@ def widen(conversation_id: int) -> Response:
 
 blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)(as_form(turns_api.stop, to_its_turn))
 blueprint.post("/turns/<int:turn_id>/retry", policy=ASK)(as_form(turns_api.retry, to_its_turn))
+blueprint.add_app_template_filter(lambda scope: services().documents.present(scope), "present")
 ONE = "/conversations/<int:conversation_id>"
 shown_again = to("pages.conversation", "conversation_id")
 blueprint.post(f"{ONE}/change", policy=ASK)(as_form(api.change_conversation, shown_again))

@@ -65,7 +65,7 @@ def documents() -> Response:
 def library_report() -> str:
     """Show what could be wrong with the library and the answers that rest on it, and what to do about it."""
     report = services().reports.report(counts_others=identity().may_manage)
-    return render_template("report.html", report=report, **frame(None))
+    return render_template("report.html", report=report, deleted=_deleted(), **frame(None))
 
 
 @blueprint.post("/documents", policy=DOCUMENTS)
@@ -175,10 +175,8 @@ def act_on_selected() -> Response:
             raise InvalidRequest("None of the selected documents can be searched.")
         return to_page("pages.start", documents=askable)
     if what == "delete":
-        gone = services().documents.missing(selected)
-        for document_id in selected:
-            if document_id not in gone:
-                services().library.trash(document_id)
+        for document_id in services().documents.names(selected):
+            services().library.trash(document_id)
         return _to_library(deleted=selected)
     with _hints():
         added = read_body(ChangeDocumentBody).tags or []
@@ -263,8 +261,6 @@ def _library() -> dict[str, Any]:
     shown = services().documents.page(
         DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states, guide=False
     )
-    deleted_ids = set(ids_of("deleted", request.args.getlist("deleted")))
-    trashed = services().documents.trashed(MAX_DOCUMENT_IDS) if deleted_ids else []
     library = {
         "documents": shown,
         "older_names": services().documents.names({one.replaces for one in shown if one.replaces}),
@@ -282,7 +278,7 @@ def _library() -> dict[str, Any]:
         "list_params": _list_params(),
         "tag": tag,
         "sought_documents": sought,
-        "deleted": [one for one in trashed if one.id in deleted_ids],
+        "deleted": _deleted(),
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
         "unfamiliar": unfamiliar_documents(services().documents, services().chunks, services().embedders),
@@ -292,6 +288,11 @@ def _library() -> dict[str, Any]:
     # The tag changes with anything shown to the person asking.
     who = identity().person, identity().may_manage, language().code, sorted(request.cookies.items())
     return library | {"etag": hashlib.sha256(encode((library, who), enc_hook=repr)).hexdigest()[:20]}
+
+
+def _deleted() -> list[Document]:
+    ids = ids_of("deleted", request.args.getlist("deleted"))
+    return [one for one in services().documents.trashed(MAX_DOCUMENT_IDS) if one.id in ids] if ids else []
 
 
 def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int = 0) -> str:
@@ -311,7 +312,8 @@ def _list_params() -> dict[str, Any]:
 
 
 def _to_library(**more: Any) -> Response:
-    return to_page("document_pages.documents", **_list_params(), **more)
+    page = "library_report" if request.args.get("from") == "report" else "documents"
+    return to_page(f"document_pages.{page}", **_list_params(), **more)
 
 
 blueprint.add_app_template_test(document_status.is_askable, "askable")

@@ -2,7 +2,9 @@
 
 import re
 import threading
+from base64 import b64encode
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from tests.retrieval.test_near_copies import text_of
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, upload
+from tests.web.conftest import PAGE, ask, post, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 # As of a font that doesn't name its letters.
@@ -85,8 +87,25 @@ def test_garbled_and_unread_documents_are_named_with_what_can_be_done(client: Fl
     assert [one["name"] for one in answer["garbled"]] == ["garbled.txt"]
     assert [(one["name"], one["state"]) for one in answer["unread"]] == [("broken.pdf", "failed")]
     assert answer["unread"][0]["reason"] in page
-    assert 'action="/documents/1/retry"' in page
-    assert 'action="/documents/3/delete"' in page
+    assert 'action="/documents/1/retry?from=report"' in page
+    assert 'action="/documents/3/delete?from=report"' in page
+    status, address = post(client, "/documents/3/delete?from=report")
+    assert (status, address) == (303, "/documents/report?deleted=3")
+    page = client.get(address, headers=PAGE).text
+    assert "“<bdi>broken.pdf</bdi>” deleted." in page
+    assert 'action="/documents/restore?from=report"' in page
+    assert post(client, "/documents/restore?from=report", document_ids="3") == (303, "/documents/report")
+    assert report_of(client)["counts"]["unread"] == 1
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
+def test_text_in_a_wrong_encoding_is_garbled_and_a_file_in_a_text_is_not(encoding: str) -> None:
+    german = "Die Überprüfung der Gehälter für das Schuljahr läßt länger auf sich warten als üblich. " * 3
+    assert report.read_text(german.encode().decode(encoding))[1]
+    assert not report.read_text(german)[1]
+    assert not report.read_text(
+        f"{german}![logo](data:image/png;base64,{b64encode(Random(1).randbytes(2000)).decode()})"
+    )[1]
 
 
 def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
@@ -102,6 +121,28 @@ def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
     assert (line["turn_id"], line["rating"]) == (turn["turn_id"], "up")
     assert [one["sentence"] for one in line["changes"]] == ["“lamp.txt” (source 1) has since been deleted."]
     assert f'action="/turns/{turn["turn_id"]}/again"' in page_of(client)
+
+
+def test_a_question_about_a_deleted_document_opens_without_it(
+    client: FlaskClient, services: Services, stub: StubModel
+) -> None:
+    for name in ("old.txt", "new.txt"):
+        upload(client, f"{LAMP} {name}", name)
+    stub.default = Reply("Oil from whales [1].")
+    turn = ask(client, "What does the lighthouse lamp burn?", document_ids=[1])
+    client.put(f"/api/turns/{turn['turn_id']}/rating", json={"rating": "up"})
+    client.delete("/api/documents/1")
+    place = f"/conversations/{turn['conversation_id']}"
+    form = (
+        client.get(f"{place}?edit=1", headers=PAGE).text.partition('class="edit-question"')[2].partition("</form>")[0]
+    )
+    assert 'name="edits_turn"' in form
+    assert 'name="document_ids"' not in form
+    again = ask(client, "What does the lighthouse lamp burn?", edits_turn=turn["turn_id"])
+    assert [one["document"] for one in again["sources"]] == ["new.txt"]
+    assert client.get(f"/api/conversations/{again['conversation_id']}").json["scope"] is None
+    services.evaluation.ask_again(services.evaluation.rated()[0])
+    assert "new.txt" in str(stub.requests[-1].messages[-1])
 
 
 def test_what_no_question_found_is_named_once_many_were_asked(
