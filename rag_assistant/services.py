@@ -185,8 +185,9 @@ class Services(Stores):
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
             lambda person_id: PersonalLimits(limits, person_id, lambda: self.process)
         )
+        cells, tables, models = CellQueue(database), GridStore(database), self.models
         self.grid_runner = GridRunner(
-            CellQueue(database), GridStore(database), self._assistant_of, lambda: self.process, lambda: settings.current
+            cells, tables, self._assistant_of, models, lambda: self.process, lambda: settings.current
         )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()

@@ -17,8 +17,10 @@ from rag_assistant.answering.cell_values import INSTRUCTIONS, result_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
 from rag_assistant.answering.writer import NOT_FINISHED
+from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
+from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import AnswerOptions, ClaimedCell, Estimate, Grid, Question, Scope, errors
 from rag_assistant.runtime.background import JobQueue
 from rag_assistant.settings.schema import Settings
@@ -35,14 +37,21 @@ REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
 MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
 
 
-def with_estimate(grid: Grid, passages: int, *, asks_model: bool) -> Grid:
-    """Return a table with what the rest of it will take, with so many passages sent for a cell."""
+def with_estimate(grid: Grid, settings: Settings, *, asks_model: bool) -> Grid:
+    """Return a table with what the rest of it will take."""
     done = grid.cells.get("done", 0)
     left = sum(grid.cells.values()) - done
-    tokens = grid.used_tokens / done if done else REQUEST_TOKENS + passages * PASSAGE_TOKENS
-    seconds = round(left * grid.used_seconds / done / grid.cells_at_once) if done else None
+    first_tokens = REQUEST_TOKENS + PASSAGE_TOKENS * (settings.max_passages or PASSAGES)
+    tokens = grid.used_tokens / done if done and grid.used_tokens else first_tokens
+    pace = 60 / _left_to_cells(settings.max_questions_per_minute) if grid.owner else 0
+    each = grid.used_seconds / done / grid.cells_at_once if done else 0
+    seconds = round(left * max(each, pace)) if each else None
     requests = left if asks_model else 0
     return replace(grid, estimate=Estimate(left, requests, round(requests * tokens), seconds))
+
+
+def _left_to_cells(limit: int | None) -> int:
+    return 1_000_000 if limit is None else max(1, int(limit * (1 - FREE_SHARE)))
 
 
 class GridRunner(Struct):
@@ -54,6 +63,7 @@ class GridRunner(Struct):
     queue: CellQueue
     grids: GridStore
     assistant_of: Callable[[int | None], Assistant]
+    models: LanguageModels
     process: Callable[[], str]
     settings: Callable[[], Settings]
     resting: dict[int, float] = field(default_factory=dict)
@@ -90,9 +100,10 @@ class GridRunner(Struct):
             return None
         settings = self.settings()
         limits = settings.max_running_answers_per_person, settings.max_questions_per_minute
-        at_once, per_minute = (1_000_000 if one is None else max(1, int(one * (1 - FREE_SHARE))) for one in limits)
+        at_once, per_minute = map(_left_to_cells, limits)
+        first_tokens = REQUEST_TOKENS + PASSAGE_TOKENS * (settings.max_passages or PASSAGES)
         resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
-        return self.queue.claim(self.process(), at_once, per_minute, resting)
+        return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens * self.models.connected)
 
     def _fill(self, cell: ClaimedCell, live: LiveTurn | None = None) -> None:
         """Ask a cell; once it is asked, wait for its answer in a thread, and store the result."""
@@ -105,7 +116,7 @@ class GridRunner(Struct):
                 self._keep(cell, live)
                 self.wake()
         except (errors.Busy, errors.LimitReached, errors.StorageFailed) as error:
-            self._rest(cell, error.retry_after_seconds)
+            self.resting[cell.key[0]] = time.monotonic() + (error.retry_after_seconds or RETRY_SECONDS)
             self.queue.end(cell, "queued", attempts=cell.attempts - 1, asked_at=None)
         except errors.AssistantError as error:
             self.queue.end(cell, "failed", error=str(error))
@@ -119,9 +130,6 @@ class GridRunner(Struct):
         sent = SentHistory([{"role": "user", "content": question.text}])
         return self.assistant_of(cell.person_id).ask_stateless(question, sent)
 
-    def _rest(self, cell: ClaimedCell, seconds: float | None) -> None:
-        self.resting[cell.key[0]] = time.monotonic() + (seconds or RETRY_SECONDS)
-
     def _keep(self, cell: ClaimedCell, live: LiveTurn) -> None:
         turn, receipt, usage = live.turn, live.receipt or {}, live.turn.usage or {}
         tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
@@ -131,7 +139,7 @@ class GridRunner(Struct):
         if turn.status != "completed" or error:
             again = turn.error_type in MAY_PASS and cell.attempts < MAX_ATTEMPTS
             if again:
-                self._rest(cell, turn.retry_after_seconds)
+                self.resting[cell.key[0]] = time.monotonic() + (turn.retry_after_seconds or RETRY_SECONDS)
             self.queue.end(cell, "queued" if again else "failed", tokens=tokens, error=error or NOT_FINISHED)
             return
         seconds = (datetime.now(UTC) - turn.created_at).total_seconds()

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from rag_assistant.records import MAX_GRID_DOCUMENTS, Cell, CellState, ClaimedCell, Grid, GridColumn, GridRow, Scope
 from rag_assistant.records.errors import CellNotFound, GridNotFound, NotGridOwner, NothingToAsk
@@ -20,7 +21,7 @@ from rag_assistant.storage.tables import documents, grid_cells, grid_shares, gri
 
 # A cell is begun this often if the process or the model fails; a table stops after so many failures in a row.
 MAX_ATTEMPTS, MAX_FAILURES = 3, 5
-BUDGET_USED = "The budget of {n} tokens is used up. Raise it to go on."
+BUDGET_USED = "The next answer would likely exceed the budget of {n} tokens. Raise it to go on."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
 NUMBER, VALUE = RESULT["number"].as_float(), RESULT["value"].as_string()
@@ -31,10 +32,10 @@ CELL_FILTERS: dict[str, sa.ColumnElement[bool]] = {
     "failed": STATE == "failed",
     "unanswered": RESULT.is_(None),
 }
-_IS_OUTDATED = sa.func.coalesce(documents.c.sha256 != RESULT["sha256"].as_string(), sa.false())
-_CELL = sa.select(
-    *KEY[1:], STATE, RESULT, grid_cells.c.error, sa.type_coerce(_IS_OUTDATED, sa.Boolean).label("outdated")
-)
+_IS_OUTDATED = sa.func.coalesce(documents.c.sha256 != RESULT["sha256"].as_string(), sa.false(), type_=sa.Boolean)
+# Once a table is stopped, what is running is not queued again: it has this state instead.
+_UNASKED, _IS_STOPPED = sa.case((RESULT.is_(None), "empty"), else_="done"), (grid_cells.c.attempts == 0)
+_CELL = sa.select(*KEY[1:], STATE, RESULT, grid_cells.c.error, _IS_OUTDATED.label("outdated"))
 _COUNTED = grid_cells.alias()
 
 
@@ -57,13 +58,16 @@ class GridStore(SharedStore[Grid]):
     def change(self, grid_id: int, values: Mapping[str, Any]) -> Grid:
         """Change a table; a column with another question or type is a new one. What is left of no cell is erased.
 
-        Raises GridNotFound, NotGridOwner: only the owner shares with ``everyone``, and chooses documents.
+        Raises GridNotFound, NotGridOwner: only the owner shares with ``everyone``, chooses documents, drops columns.
         """
         with self._database.write() as connection:
             row = self._present(connection, grid_id, writers=not {"everyone", "scope"} & values.keys())
             changed = {"columns": _numbered(values["columns"], row["columns"])} if "columns" in values else {}
+            left = {one["id"] for one in changed.get("columns", row["columns"])}
+            if drops := "scope" in values or any(one["id"] not in left for one in row["columns"]):
+                self._own(connection, grid_id)
             set_values(connection, grids, grid_id, {**values, **changed})
-            self._fit(connection, grid_id, drops=bool({"columns", "scope"} & values.keys()))
+            self._fit(connection, grid_id, drops=drops)
         return self.get(grid_id)
 
     def fit(self, grid_id: int) -> None:
@@ -80,9 +84,8 @@ class GridStore(SharedStore[Grid]):
         if not scope and row["project_id"] is not None:
             usable = projects.c.id == row["project_id"], readable_project(bound, projects.c.id)
             # Without its project, it isn't about everything.
-            scope = next(
-                connection.execute(sa.select(projects.c.scope).where(*usable)).scalars(), {"document_ids": [0]}
-            )
+            scopes = connection.execute(sa.select(projects.c.scope).where(*usable)).scalars()
+            scope = next(scopes, {"document_ids": [0]})
         is_in = in_scope(bound, documents.c.id, record_of(scope or {}, Scope)), documents.c.replaces.is_(None)
         has_row, own = sa.and_(*is_in, OF_A_PERSON, documents.c.chunks > 0), grid_cells.c.grid_id == grid_id
         if drops:
@@ -90,19 +93,17 @@ class GridStore(SharedStore[Grid]):
             is_left = sa.and_(there, KEY[2].in_([one["id"] for one in row["columns"]]))
             connection.execute(sa.delete(grid_cells).where(own, ~is_left))
         rows = documents.c.id.in_(sa.select(grid_cells.c.document_id).where(own))
-        shown = (
-            sa.select(documents.c.id).where(has_row | rows).order_by(~rows, documents.c.id).limit(MAX_GRID_DOCUMENTS)
-        )
+        shown = sa.select(documents.c.id).where(has_row | rows).order_by(~rows, documents.c.id)
         columns = sa.union_all(*(sa.select(sa.literal(one["id"]).label("id")) for one in row["columns"])).subquery()
         exists = sa.exists().where(own, KEY[1] == documents.c.id, KEY[2] == columns.c.id)
         state = sa.literal("queued" if row["watch"] else "empty")
         missing = sa.select(sa.literal(grid_id), documents.c.id, columns.c.id, state)
         missing = missing.select_from(documents.join(columns, sa.true()))
-        missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.scalar_subquery()))
+        missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.limit(MAX_GRID_DOCUMENTS)))
         connection.execute(sa.insert(grid_cells).from_select([*KEY, STATE], missing))
 
-    def start(self, grid_id: int, document_id: int = 0, column_id: int = 0) -> Grid:
-        """Queue every cell that has no answer or failed; or one of a document again.
+    def start(self, grid_id: int, document_id: int = 0, column_id: int = 0, *, asks_model: bool = True) -> Grid:
+        """Queue every cell that has no answer or failed, else those outdated or quoted; or one of a document again.
 
         Raises GridNotFound, NotGridOwner, NothingToAsk, CellNotFound.
         """
@@ -113,8 +114,13 @@ class GridStore(SharedStore[Grid]):
         with self._database.write() as connection:
             row = self._present(connection, grid_id, writers=True)
             self._fit(connection, grid_id)
-            queued = sa.update(grid_cells).where(*own, STATE.in_(states)).values(state="queued", attempts=0, error=None)
-            if not (connection.execute(queued).rowcount or document_id or row["watch"]):
+            cells = sa.update(grid_cells).where(*own)
+            queued, at = cells.values(state="queued", attempts=0, error=None), documents.c.id == KEY[1]
+            goes_on = cells.where(STATE == "running", _IS_STOPPED).values(attempts=1)
+            begun = connection.execute(goes_on).rowcount + connection.execute(queued.where(STATE.in_(states))).rowcount
+            quoted = RESULT["model"].as_string() == "quotes" if asks_model else sa.false()
+            renewed = queued.where(STATE == "done", quoted | sa.exists().where(at, _IS_OUTDATED))
+            if not (begun or document_id or connection.execute(renewed).rowcount or row["watch"]):
                 raise NothingToAsk(row["name"])
             set_values(connection, grids, grid_id, {"reason": None, "failures": 0})
         return self.get(grid_id)
@@ -174,10 +180,8 @@ class GridStore(SharedStore[Grid]):
         """Return a cell's answer as it came, with the messages that were sent for it. Raises as ``start`` does."""
         self.get(grid_id)
         there = KEY[1].in_(sa.select(documents.c.id).where(in_readable_library(self._database)))
-        receipts = self._values(
-            sa.select(grid_cells.c.receipt).where(*_cell_at(grid_id, document_id, column_id), there)
-        )
-        if not receipts:
+        query = sa.select(grid_cells.c.receipt).where(*_cell_at(grid_id, document_id, column_id), there)
+        if not (receipts := self._values(query)):
             raise CellNotFound(grid_id, document_id, column_id)
         return receipts[0] or {"answer": "", "messages": []}
 
@@ -194,20 +198,25 @@ class GridStore(SharedStore[Grid]):
 
     def _records_of(self, connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> list[Grid]:
         counts: dict[int, dict[str, int]] = {row["id"]: {} for row in rows}
-        counted = sa.select(grid_cells.c.grid_id, STATE, sa.func.count()).where(grid_cells.c.grid_id.in_(counts))
+        readable = KEY[1].in_(sa.select(documents.c.id).where(in_readable_library(connection)))
+        counted = sa.select(grid_cells.c.grid_id, STATE, sa.func.count()).where(KEY[0].in_(counts), readable)
         for grid_id, state, number in connection.execute(counted.group_by(grid_cells.c.grid_id, STATE)):
             counts[grid_id][state] = number
         whole: Any = [{**row, "scope": row["scope"] or {}, "cells": counts[row["id"]]} for row in rows]
-        return super()._records_of(connection, whole)
+        records = super()._records_of(connection, whole)
+        return [one if one.mine else replace(one, used_tokens=0, used_seconds=0) for one in records]
 
 
 class CellQueue(Store):
     """Gives out the cells to be asked, of everybody's tables, at the pace and within the budget of each."""
 
-    def claim(self, worker: str, max_at_once: int, max_per_minute: int, resting: Sequence[int]) -> ClaimedCell | None:
+    def claim(
+        self, worker: str, max_at_once: int, max_per_minute: int, resting: Sequence[int], first_tokens: int
+    ) -> ClaimedCell | None:
         """Claim the next cell of the table with the fewest running ones; ``None`` if none may be asked now.
 
-        A person's limits are as given. Tables that are ``resting`` are left out; one without enough budget is stopped.
+        A person's limits and ``first_tokens``, what a first answer likely uses, are as given. Tables that are
+        ``resting`` are left out; one whose budget the next answer would likely exceed is stopped.
         """
         waiting = sa.select(grid_cells.c.grid_id).where(STATE == "queued", grid_cells.c.grid_id.not_in(resting))
         if not self._values(waiting.limit(1)):
@@ -217,14 +226,17 @@ class CellQueue(Store):
         of_grid = sa.select(sa.func.count()).where(_COUNTED.c.grid_id == grids.c.id)
         counts = (of_grid.where(condition).scalar_subquery().label(name) for name, condition in counted.items())
         query = sa.select(grids, *counts).outerjoin(people, people.c.id == grids.c.person_id)
-        query = query.where(people.c.disabled_at.is_(None), grids.c.id.in_(waiting))
+        query = query.where(people.c.disabled_at.is_(None), grids.c.deleted_at.is_(None), grids.c.id.in_(waiting))
         query = query.order_by("running", "recent", grids.c.id).with_for_update(of=grids)
         with self._database.write() as connection:
             for row in connection.execute(query).mappings().all():
-                if row["running"] >= min(row["cells_at_once"], max_at_once) or row["recent"] >= max_per_minute:
+                used, budget, at_once = row["used_tokens"], row["max_tokens"], row["cells_at_once"]
+                if row["person_id"] is not None:
+                    at_once = 0 if row["recent"] >= max_per_minute else min(at_once, max_at_once)
+                if row["running"] >= (at_once if budget is None or used else min(at_once, 1)):
                     continue
-                expected = row["used_tokens"] * (1 + (row["running"] + 1) / max(1, row["done"]))
-                if row["max_tokens"] is None or expected < row["max_tokens"]:
+                expected = used / max(1, row["done"]) if used else first_tokens
+                if budget is None or used + (row["running"] + 1) * expected <= budget:
                     return _take(connection, row, worker)
                 _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{row['max_tokens']:,}"))
         return None
@@ -235,8 +247,11 @@ class CellQueue(Store):
         If it is "queued", it is asked again. After many failures in a row, its table stops.
         """
         own = STATE == "running", grid_cells.c.worker == cell.worker
+        state_then = sa.case((_IS_STOPPED, _UNASKED), else_=state) if state == "queued" else state
         with self._database.write() as connection:
-            ended = sa.update(grid_cells).where(*_cell_at(*cell.key), *own).values(state=state, **values)
+            # As stopping locks them: the table first.
+            connection.execute(sa.select(grids.c.id).where(grids.c.id == cell.key[0]).with_for_update())
+            ended = sa.update(grid_cells).where(*_cell_at(*cell.key), *own).values(state=state_then, **values)
             if not connection.execute(ended).rowcount:
                 return
             used = {"used_tokens": grids.c.used_tokens + tokens, "used_seconds": grids.c.used_seconds + seconds}
@@ -250,7 +265,8 @@ class CellQueue(Store):
         left = STATE == "running", is_nobodys(grid_cells.c.worker)
         if self._values(sa.select(grid_cells.c.grid_id).where(*left).limit(1)):
             often = grid_cells.c.attempts >= MAX_ATTEMPTS
-            ended = {"state": sa.case((often, "failed"), else_="queued"), "error": sa.case((often, ENDED_TOO_OFTEN))}
+            state = sa.case((_IS_STOPPED, _UNASKED), (often, "failed"), else_="queued")
+            ended = {"state": state, "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
 
@@ -271,8 +287,8 @@ def _cell_at(*key: int) -> list[sa.ColumnElement[bool]]:
 
 def _stop_asking(connection: sa.Connection, grid_id: int, reason: str | None = None, **values: Any) -> None:
     """Take a table's cells off the queue, and record the reason, if it stops by itself, and other ``values``."""
-    stopped = sa.update(grid_cells).where(grid_cells.c.grid_id == grid_id, STATE == "queued")
-    connection.execute(stopped.values(state=sa.case((RESULT.is_(None), "empty"), else_="done")))
+    stopped = sa.update(grid_cells).where(grid_cells.c.grid_id == grid_id, STATE.in_(["queued", "running"]))
+    connection.execute(stopped.values(state=sa.case((STATE == "running", STATE), else_=_UNASKED), attempts=0))
     set_values(connection, grids, grid_id, {"reason": reason, "watch": False, "failures": 0, **values})
 
 

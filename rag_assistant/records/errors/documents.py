@@ -104,4 +104,4 @@ class NotGridOwner(AssistantError):
 
 
 class NothingToAsk(Conflict):
-    sentence = 'Every cell of the table "{name}" is answered or on its way, or its documents are not read yet.'
+    sentence = 'Every cell of the table "{name}" is up to date or on its way, or its documents are not read yet.'

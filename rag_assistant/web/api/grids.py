@@ -3,7 +3,6 @@
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.answering.grids import with_estimate
-from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.records import EVERYTHING, Grid, GridRow, Message
 from rag_assistant.records.views import data_of
 from rag_assistant.storage.grids import CELL_FILTERS
@@ -21,8 +20,7 @@ LIST_PARAMS, MAX_ROWS = ("sort", "q", "cells"), 500
 
 def estimated(grid: Grid) -> Grid:
     """Return a table with an estimate of what its unanswered cells will take."""
-    most = services().settings.current.max_passages
-    return with_estimate(grid, PASSAGES if most is None else most, asks_model=services().models.connected)
+    return with_estimate(grid, services().settings.current, asks_model=services().models.connected)
 
 
 def answer_with(grid: Grid) -> Response:
@@ -86,8 +84,8 @@ def erase(grid_id: int) -> Response:
 
 @blueprint.post(f"{ONE}/start", policy=ASK, answer=Grid)
 def start(grid_id: int, **cell: int) -> Response:
-    """Ask every cell that has no answer or failed."""
-    started = services().grids.start(grid_id, **cell)
+    """Ask every cell that has no answer or failed; if there is none, those outdated or answered without a model."""
+    started = services().grids.start(grid_id, **cell, asks_model=services().models.connected)
     whole_services().grid_runner.wake()
     return answer_with(started)
 

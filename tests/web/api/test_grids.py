@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import insert
+from sqlalchemy import insert, select, update
 
 from rag_assistant.answering import grids as filling
 from rag_assistant.services import Services
@@ -141,26 +141,104 @@ def test_a_failed_cell_says_why_and_the_table_stops_after_many(client: FlaskClie
     assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingToAsk")
 
 
-def test_a_budget_a_pace_and_a_stop_are_kept(
-    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_budget_is_kept_with_several_at_once(client: FlaskClient, stub: StubModel) -> None:
     for number in range(6):
         upload(client, f"{LEASE} House {number}.", f"{number}.txt")
-    usage = {"prompt_tokens": 90, "completion_tokens": 10}
+    usage = {"prompt_tokens": 1900, "completion_tokens": 100}
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "1,250.00 EUR [1]"}, usage=usage)
-    grid = start(client, BEGUN | {"max_tokens": 500, "cells_at_once": 1})
+    small = start(client, BEGUN | {"max_tokens": 100})
+    assert rest(client, small) == {"empty": 12}
+    assert len(stub.requests) == 0
+    grid = start(client, BEGUN | {"max_tokens": 9000, "cells_at_once": 3})
     assert state(client, grid)["estimate"]["requests"] == 12
     assert rest(client, grid) == {"done": 4, "empty": 8}
     after = state(client, grid)
-    assert "500 tokens" in after["reason"]
-    assert after["used_tokens"] == 400
-    assert after["estimate"]["tokens"] == 800
-    client.patch(f"/api/grids/{grid}", json={"max_tokens": None})
+    assert "9,000 tokens" in after["reason"]
+    assert after["used_tokens"] == 8000
+    assert after["estimate"]["tokens"] == 16000
+    again = start(client, BEGUN | {"max_tokens": 3000, "cells_at_once": 8})
+    rest(client, again)
+    assert state(client, again)["used_tokens"] == 2000
+
+
+@pytest.mark.parametrize("accounts", [False, True])
+def test_a_personal_pace_is_kept_and_estimated_with_accounts_alone(
+    app: Flask, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch, accounts: bool
+) -> None:
+    if accounts:
+        with quick_passwords():
+            add_person(services, "Ann", "admin")
+            client = client_of(app, "Ann")
+    else:
+        client = app.test_client()
+    for number in range(6):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "1,250.00 EUR [1]"})
     monkeypatch.setattr(filling, "FREE_SHARE", 0.79)  # Six of 30 questions a minute are left.
-    client.post(f"/api/grids/{grid}/start", json={})
-    until(lambda: len(stub.requests) == 6)
+    grid = start(client, BEGUN | {"cells_at_once": 1})
+    if not accounts:
+        assert rest(client, grid) == {"done": 12}
+        return
+    until(lambda: state(client, grid)["cells"].get("done") == 6)
     assert not until_more(stub, 6)
+    assert state(client, grid)["estimate"]["seconds"] == 60
     assert client.post(f"/api/grids/{grid}/stop", json={}).json["cells"] == {"done": 6, "empty": 6}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(("method", "path"), [("POST", "/stop"), ("DELETE", "")])
+def test_a_stopped_or_trashed_table_asks_nothing_more(
+    client: FlaskClient, services: Services, stub: StubModel, method: str, path: str, killed: bool
+) -> None:
+    for number in range(3):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    gate = threading.Event()
+
+    def refuse(_seen: Seen) -> Reply:
+        gate.wait(60)
+        return Reply(status=429, headers={"retry-after": "0"})
+
+    stub.next_reply = refuse
+    grid = start(client)
+    until(lambda: len(stub.requests) == 4)
+    client.open(f"/api/grids/{grid}{path}", method=method, json={})
+    if killed:
+        with services.database.write() as connection:
+            connection.execute(update(grid_cells).where(grid_cells.c.state == "running").values(worker="dead"))
+    else:
+        gate.set()
+
+    def states() -> set[str]:
+        with services.database.read() as connection:
+            return set(connection.execute(select(grid_cells.c.state)).scalars())
+
+    until(lambda: states() == {"empty"})
+    asked = len(stub.requests)
+    assert not until_more(stub, asked)
+    gate.set()
+    if path:
+        answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+        client.post(f"/api/grids/{grid}/start", json={})
+        assert rest(client, grid) == {"done": 6}
+
+
+def test_start_renews_what_is_outdated_or_was_quoted(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    ids = [upload(client, f"{LEASE} House {n}.", f"{n}.txt")["document_id"] for n in range(3)]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    upload(client, f"{LEASE} Anew.", "0.txt", replaces=str(ids[0]))
+    until(lambda: rows(client, grid)[0]["cells"][0]["outdated"])
+    with services.database.write() as connection:
+        quoted = update(grid_cells).where(grid_cells.c.document_id == ids[1], grid_cells.c.column_id == 2)
+        result = rows(client, grid)[1]["cells"][1]["result"]
+        connection.execute(quoted.values(result=result | {"model": "quotes"}))
+    assert client.get(f"/tables/{grid}").text.count("/start") == 1
+    client.post(f"/api/grids/{grid}/start", json={})
+    assert rest(client, grid) == {"done": 6}
+    assert len(stub.requests) == 9
+    assert not any(cell["outdated"] for row in rows(client, grid) for cell in row["cells"])
+    assert client.post(f"/api/grids/{grid}/start", json={}).status_code == 409
 
 
 def until_more(stub: StubModel, count: int) -> bool:
@@ -295,11 +373,20 @@ def test_a_shared_table_shows_what_its_reader_may_read(app: Flask, services: Ser
     assert ben.get(f"/api/grids/{grid}").status_code == 404
     ann.put(f"/api/grids/{grid}/shares", json={"person": "Ben", "access": "read"})
     assert [row["document"] for row in rows(ben, grid)] == ["two.txt"]
-    assert ben.get(f"/api/grids/{grid}").json["documents"] == 1
+    seen = ben.get(f"/api/grids/{grid}").json
+    assert (seen["documents"], seen["cells"], seen["used_tokens"]) == (1, {"done": 2}, 0)
     assert "lease.txt" not in ben.get(f"/api/grids/{grid}/export").text
     for method, path in (("POST", "/stop"), ("PATCH", ""), ("DELETE", "")):
         assert ben.open(f"/api/grids/{grid}{path}", method=method, json={}).status_code == 403
     assert ben.get(f"/tables/{grid}").status_code == 200
+    ann.put(f"/api/grids/{grid}/shares", json={"person": "Ben", "access": "write"})
+    columns = seen["columns"]
+    for changed in (columns[:1], [columns[0] | {"question": "Why?"}, columns[1]]):
+        assert ben.patch(f"/api/grids/{grid}", json={"columns": changed}).status_code == 403
+    more = [*columns, {"question": "Who rents?"}]
+    assert ben.patch(f"/api/grids/{grid}", json={"columns": more}).json["cells"] == {"done": 2, "empty": 1}
+    assert state(ann, grid)["cells"] == {"done": 4, "empty": 2}
+    assert "readonly" in ben.get(f"/tables/{grid}").text
 
 
 @pytest.mark.parametrize(
