@@ -1,0 +1,38 @@
+"""The report on a library: a copy is found, compared, deleted, and what rested on it is named."""
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.shelf import upload
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
+
+TEXT = " ".join(
+    f"In year {n} the keeper of lighthouse {n * 7} counted {n * 13} geese beside the harbour." for n in range(40)
+)
+
+
+def test_a_copy_is_found_and_deleted_and_an_answer_that_cited_it_is_named(
+    page: Page, server: ServerProcess, stub: StubModel
+) -> None:
+    upload(server, "geese.txt", TEXT)
+    upload(server, "geese-copy.md", f"# Geese\n\n{TEXT}")
+    stub.default = Reply("It counted 13 geese [1].")
+    page.goto("/")
+    page.get_by_label("Your question").fill("How many geese did the keeper of lighthouse 7 count in year 1?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.locator(".turn .answer")).not_to_be_empty()
+    page.wait_for_function("() => !document.querySelector('.turn[data-followed]')")
+    cited = page.locator(".turn .sources a, .turn cite, .turn .answer a").first
+    expect(cited).to_be_visible()
+    page.goto("/documents")
+    page.get_by_role("link", name="Library report").click()
+    pair = page.get_by_role("listitem").filter(has_text="geese.txt").filter(has_text="geese-copy.md")
+    expect(pair).to_be_visible()
+    for name in ("geese.txt", "geese-copy.md"):
+        status, listed = server.call("GET", "/api/documents")
+        assert status == 200
+        number = next(one["document_id"] for one in listed["documents"] if one["name"] == name)
+        server.call("DELETE", f"/api/documents/{number}")
+    page.reload()
+    expect(page.get_by_text("How many geese did the keeper of lighthouse 7 count in year 1?").first).to_be_visible()
+    expect(pair).to_have_count(0)
