@@ -41,13 +41,17 @@ def with_estimate(grid: Grid, settings: Settings, *, asks_model: bool) -> Grid:
     """Return a table with what the rest of it will take."""
     done = grid.cells.get("done", 0)
     left = sum(grid.cells.values()) - done
-    first_tokens = REQUEST_TOKENS + PASSAGE_TOKENS * (settings.max_passages or PASSAGES)
-    tokens = grid.used_tokens / done if done and grid.used_tokens else first_tokens
+    tokens = grid.used_tokens / done if done and grid.used_tokens else _first_tokens(settings)
     pace = 60 / _left_to_cells(settings.max_questions_per_minute) if grid.owner else 0
     each = grid.used_seconds / done / grid.cells_at_once if done else 0
     seconds = round(left * max(each, pace)) if each else None
     requests = left if asks_model else 0
     return replace(grid, estimate=Estimate(left, requests, round(requests * tokens), seconds))
+
+
+def _first_tokens(settings: Settings) -> int:
+    most = settings.max_passages
+    return REQUEST_TOKENS + PASSAGE_TOKENS * (PASSAGES if most is None else most)
 
 
 def _left_to_cells(limit: int | None) -> int:
@@ -71,10 +75,11 @@ class GridRunner(Struct):
 
     def __post_init__(self) -> None:
         self.jobs.offer("look", self._look)
+        self.jobs.offer("poll", self._poll)
 
     def start(self) -> None:
         """Look for cells from now on, in a thread."""
-        self.wake()
+        self.jobs.add("poll")
         self.jobs.start()
 
     def wake(self) -> None:
@@ -85,11 +90,14 @@ class GridRunner(Struct):
         """Ask no more cells."""
         self.jobs.stop()
 
-    def _look(self, _job: int) -> None:
-        if not self.jobs.waiting[1]:
-            self.jobs.add("look", delay_seconds=POLL_INTERVAL_SECONDS)
+    def _poll(self, _job: int) -> None:
+        """Take up the cells of dead processes and add those of new documents: not after each cell, as asking does."""
+        self.jobs.add("poll", delay_seconds=POLL_INTERVAL_SECONDS)
+        self.wake()
         for grid_id in self.queue.take_up():
             self.grids.fit(grid_id)
+
+    def _look(self, _job: int) -> None:
         while (cell := self._next()) is not None:
             self._fill(cell)
 
@@ -101,9 +109,9 @@ class GridRunner(Struct):
         settings = self.settings()
         limits = settings.max_running_answers_per_person, settings.max_questions_per_minute
         at_once, per_minute = map(_left_to_cells, limits)
-        first_tokens = REQUEST_TOKENS + PASSAGE_TOKENS * (settings.max_passages or PASSAGES)
+        first_tokens = _first_tokens(settings) * self.models.connected
         resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
-        return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens * self.models.connected)
+        return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens)
 
     def _fill(self, cell: ClaimedCell, live: LiveTurn | None = None) -> None:
         """Ask a cell; once it is asked, wait for its answer in a thread, and store the result."""

@@ -121,7 +121,7 @@ def proxied(whole: Services) -> bool:
 def by_proxy(whole: Services) -> Identity:
     """Return the identity given by a proxy, or by a token. Raises NotAllowed, MalformedBody, NotSignedIn.
 
-    The header is removed from requests that don't come from the proxy (entry.py). A proxy may send its own token.
+    The header is removed from requests that don't come from the proxy (middleware.py). A proxy may send its own token.
     """
     settings = whole.settings.current
     name = _told(settings.proxy_user_header)

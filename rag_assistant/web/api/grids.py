@@ -3,7 +3,7 @@
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.answering.grids import with_estimate
-from rag_assistant.records import EVERYTHING, Grid, GridRow, Message
+from rag_assistant.records import EVERYTHING, MAX_GRID_DOCUMENTS, Grid, GridRow, Message
 from rag_assistant.records.views import data_of
 from rag_assistant.storage.grids import CELL_FILTERS
 from rag_assistant.web.api.sharing import share_with
@@ -15,7 +15,7 @@ from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services, whole_
 blueprint = Blueprint("grids_api", __name__, url_prefix="/api/grids")
 
 ONE, CELL = "/<int:grid_id>", "/<int:grid_id>/cells/<int:document_id>/<int:column_id>"
-LIST_PARAMS, MAX_ROWS = ("sort", "q", "cells"), 500
+LIST_PARAMS = ("sort", "q", "cells")
 
 
 def estimated(grid: Grid) -> Grid:
@@ -120,7 +120,7 @@ def rows(grid_id: int) -> Response:
 def rows_asked(grid: Grid, limit: int) -> tuple[list[GridRow], int]:
     """Return the rows that the address's parameters name, and how many there are. Raises InvalidRequest."""
     sorts = [order + name for name in ("name", *(str(one.id) for one in grid.columns)) for order in ("", "-")]
-    args, offset = request.args, whole_number("offset", 0, 0, MAX_ROWS) or 0
+    args, offset = request.args, whole_number("offset", 0, 0, MAX_GRID_DOCUMENTS) or 0
     sort, cells = one_of("sort", args.get("sort", "name"), sorts), args.get("cells", "")
     sought, cells = args.get("q", "").strip(), one_of("cells", cells, ("", *CELL_FILTERS))
     return services().grids.rows(grid, limit, offset, sort=sort, sought=sought, cells=cells)
@@ -131,7 +131,7 @@ def export(grid_id: int) -> Response:
     """Return a table as a file, ``format`` csv or xlsx, each value with a link to its sentence."""
     grid, kind = services().grids.get(grid_id), one_of("format", request.args.get("format", "csv"), tuple(FILES))
     media_type, written = FILES[kind]
-    response = make_response(written(grid, rows_asked(grid, MAX_ROWS)[0]))
+    response = make_response(written(grid, rows_asked(grid, MAX_GRID_DOCUMENTS)[0]))
     response.headers["Content-Type"] = media_type
     response.headers["Content-Disposition"] = f'attachment; filename="table-{grid_id}.{kind}"'
     return response

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import insert, select, update
+from sqlalchemy import Engine, insert, select, update
 
 from rag_assistant.answering import grids as filling
 from rag_assistant.services import Services
@@ -295,6 +295,20 @@ def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: F
     assert source.findall(client.get(f"/tables/{grid}", headers=PAGE).text) == [f"/documents/{first}"] * 2
     client.delete(f"/api/documents/{first}")
     assert [row["document"] for row in rows(client, grid)] == ["three.txt"]
+
+
+def test_new_documents_are_not_looked_for_after_each_cell(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "POLL_INTERVAL_SECONDS", 600)
+    for number in range(4):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    added: list[str] = []
+    with listening(Engine, "before_cursor_execute", lambda *event: added.append(event[2])):
+        assert rest(client, start(client, BEGUN | {"watch": True})) == {"done": 8}
+    # As it is made, as it starts, and at most once by itself.
+    assert len([one for one in added if one.startswith("INSERT INTO grid_cells")]) <= 3
 
 
 def test_rows_are_sorted_and_found(client: FlaskClient, stub: StubModel) -> None:
