@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
 LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# In 31.12.2024 and 2024.12.31, which are one number each.
+YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
@@ -140,10 +143,9 @@ def strange_figures(answer: str, source: str) -> list[str]:
         rest += f"{text[at : date.start()]} {(date['year'] or '') if is_there else ''} "
         at = date.end()
     numbers = [number for sentence, _ in _sentences(rest + text[at:]) for number in NUMBER.findall(sentence)]
-    figures = set(map(_digits, NUMBER.findall(source))) if numbers else set()
-    if unknown := [number for number in numbers if len(number) > 1 and _digits(number) not in figures]:
-        years = {_digits(date["year"] or "") for date, _ in dates_in(source)}
-        strange += [number for number in unknown if _digits(number) not in years]
+    there = chain(NUMBER.findall(source), YEAR_OF_DATE.findall(source)) if numbers else ()
+    figures = set(map(_digits, there))
+    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
     return list(dict.fromkeys(strange))
 
 

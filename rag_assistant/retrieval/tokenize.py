@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from rag_assistant.retrieval.languages import WORDS, without_asking
@@ -23,6 +24,7 @@ ZERO_WIDTH_SPACE = re.compile(f"(?<={_LETTERS})\u200b(?={_LETTERS})")
 # Separates two letters of an Indian script visually, within one word.
 INDIAN_NON_JOINER = re.compile("(?<=[\u0900-\u0dff])\u200c")
 MAX_QUERY_WORDS = 64
+MAX_REMEMBERED_CHARS = 4_000
 STEM_CHARS = 5
 MIN_PLURAL = 3
 # German letters that are also written with two, and short plurals with such a letter: Haus, H\u00e4user, Haeuser.
@@ -53,8 +55,13 @@ def unspaced_char() -> re.Pattern[str]:
     return re.compile(f"[{UNSPACED}]")
 
 
-def search_words(text: str) -> list[str]:
+def search_words(text: str) -> Sequence[str]:
     """Return the words of a text in order, in lower case."""
+    # A question's passages are compared with it in several ways.
+    return _remembered_words(text) if len(text) <= MAX_REMEMBERED_CHARS else _words(text)
+
+
+def _words(text: str) -> list[str]:
     if text.isascii():
         return ASCII_RUNS.findall(text.lower())
     # Spellings are normalised, and optional characters removed.
@@ -69,6 +76,9 @@ def search_words(text: str) -> list[str]:
         else:
             words.append(run)
     return words
+
+
+_remembered_words = lru_cache(maxsize=256)(_words)
 
 
 def words_of(text: str) -> str:
@@ -111,7 +121,7 @@ def stems_of_forms(word: str) -> list[str]:
 def words_with_parts(text: str) -> list[str]:
     """Return the words of a text, and those of which its identifiers consist."""
     parts = (part for one in IDENTIFIER.findall(text) for part in WORD_IN_IDENTIFIER.findall(one))
-    return search_words(text) + [part.lower() for part in parts]
+    return [*search_words(text), *(part.lower() for part in parts)]
 
 
 def content_stems(text: str) -> frozenset[str]:
