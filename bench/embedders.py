@@ -70,7 +70,7 @@ def main() -> None:
         return
     embedders: dict[str, Embedder] = {
         "MiniLM int8": MiniLM(MODELS),
-        "multilingual-e5": MultilingualE5(MODELS),
+        "multilingual-e5": MultilingualE5(),
         "wordllama": Wordllama(),
     }
     print("| data set | measure | keywords | " + " | ".join(f"{n} alone | + {n}" for n in embedders) + " |")

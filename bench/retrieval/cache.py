@@ -66,7 +66,7 @@ class CachedMultilingualE5(MultilingualE5):
     """The multilingual embedder, with cached vectors."""
 
     def __init__(self, file: Path = FILE) -> None:
-        super().__init__(MODELS)
+        super().__init__()
         self._kept = KeptVectors(file)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

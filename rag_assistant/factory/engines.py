@@ -158,7 +158,7 @@ def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> E
     if kind == "builtin":
         return minilm.MiniLM(data_dir / EMBEDDERS)
     if kind == "builtin-multilingual":
-        return MultilingualE5(data_dir / EMBEDDERS)
+        return MultilingualE5()
     if kind == "endpoint":
         # The key of one endpoint is never sent to another.
         own = source["base_url"] == embedder_source(values).get("base_url")

@@ -104,10 +104,10 @@ Vectors = NDArray[np.float32]
 MAX_TOKENS = 256  # The model's training length; two tokens mark beginning and end.
 
 
-class OnnxEmbedder:
-    """Embeds texts with an ONNX model, loaded on first use. Thread-safe. Derived files are in ``folder``."""
+class MiniLM:
+    """The model for English, loaded on first use. Thread-safe. Its quantised file is in ``folder``."""
 
-    name: str
+    name = "all-MiniLM-L6-v2-int8"
     dimension = 384
 
     def __init__(self, folder: Path) -> None:
@@ -130,12 +130,33 @@ class OnnxEmbedder:
             rows = list(map(self._embed_one, texts) if pool is None else pool.map(self._embed_one, texts))
         return np.array(rows, np.float32).reshape(-1, self.dimension)
 
+    def familiarity(self, text: str) -> Familiarity:
+        """Return how well the model knows a text (its first 256 tokens). Raises EmbedderFailed."""
+        tokenizer, _ = self._parts()
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        unknown = tokenizer.token_to_id("[UNK]")
+        seen = max([end for _, end in encoding.offsets], default=0)
+        pieces = [
+            (*offsets, word)
+            for token, offsets, word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
+            if token != unknown
+        ]
+        return familiarity(text[:seen], pieces)
+
     def close(self) -> None:
         """Do nothing: the memory is kept until the process ends."""
 
     def _open(self) -> tuple[Any, Any]:
-        """Return the tokenizer and the session. Raises EmbedderFailed."""
-        raise NotImplementedError
+        try:
+            model, tokenizer_file = EMBEDDING_MODEL.checked(), EMBEDDING_TOKENIZER.checked()
+        except ModelFileMissing as error:
+            raise EmbedderFailed(f"The embedding model cannot be loaded. {error}") from error
+        import tokenizers
+
+        tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(MAX_TOKENS)
+        return tokenizer, open_session(quantised(model, self._folder))
 
     def _embed_one(self, text: str) -> Vectors:
         tokenizer, session = self._parts()
@@ -157,37 +178,6 @@ class OnnxEmbedder:
             return self._loaded
 
 
-class MiniLM(OnnxEmbedder):
-    """The model for English."""
-
-    name = "all-MiniLM-L6-v2-int8"
-
-    def familiarity(self, text: str) -> Familiarity:
-        """Return how well the model knows a text (its first 256 tokens). Raises EmbedderFailed."""
-        tokenizer, _ = self._parts()
-        encoding = tokenizer.encode(text, add_special_tokens=False)
-        unknown = tokenizer.token_to_id("[UNK]")
-        seen = max([end for _, end in encoding.offsets], default=0)
-        pieces = [
-            (*offsets, word)
-            for token, offsets, word in zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
-            if token != unknown
-        ]
-        return familiarity(text[:seen], pieces)
-
-    def _open(self) -> tuple[Any, Any]:
-        try:
-            model, tokenizer_file = EMBEDDING_MODEL.checked(), EMBEDDING_TOKENIZER.checked()
-        except ModelFileMissing as error:
-            raise EmbedderFailed(f"The embedding model cannot be loaded. {error}") from error
-        import tokenizers
-
-        tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(MAX_TOKENS)
-        return tokenizer, open_session(quantised(model, self._folder))
-
-
 def open_session(model: Path) -> Any:
     """Return an inference session for an ONNX model, which runs in the calling thread."""
     import onnxruntime
@@ -207,8 +197,8 @@ def open_session(model: Path) -> Any:
 SIZES_NEEDED = 5
 
 
-def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
-    """Return the quantised file of a model in ``folder``, created once by ``program``. Raises EmbedderFailed.
+def quantised(source: Path, folder: Path) -> Path:
+    """Return the quantised file of a model in ``folder``, created once. Raises EmbedderFailed.
 
     It takes some seconds, 500 MB, and the package onnx, which nothing else needs: so it is a process of its own.
     """
@@ -218,7 +208,7 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
         for interrupted in folder.glob("tmp*"):
             shutil.rmtree(interrupted, ignore_errors=True)
         try:
-            command = [sys.executable, "-m", program, str(source), str(target)]
+            command = [sys.executable, "-m", __spec__.name, str(source), str(target)]
             subprocess.run(command, check=True, capture_output=True, env=plain_environment())
         except subprocess.CalledProcessError as error:
             problem = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
@@ -232,7 +222,6 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
 def quantise(source: Path, target: Path) -> None:
     """Write the quantised file of a model atomically."""
     import onnxruntime
-    from onnx import TensorProto
     from onnxruntime.quantization import quantize_dynamic
 
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -243,8 +232,7 @@ def quantise(source: Path, target: Path) -> None:
         options.optimized_model_filepath = str(folded)
         onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         # Processors without VNNI add two 8-bit products in 16 bits: with one bit less, they always fit.
-        options_of_types = {"DefaultTensorType": TensorProto.FLOAT}  # The opset of Microsoft's own operations.
-        quantize_dynamic(folded, done, per_channel=True, reduce_range=True, extra_options=options_of_types)
+        quantize_dynamic(folded, done, per_channel=True, reduce_range=True)
         done.replace(target)
 
 
