@@ -10,12 +10,9 @@ from copy import copy
 from functools import cache, lru_cache, partial
 from typing import IO
 
-from msgspec import structs
-
 from rag_assistant.accounts.accounts import Accounts, Actor, Setup
 from rag_assistant.accounts.limits import ModelLimits, PersonalLimits
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.grids import GridRunner
 from rag_assistant.answering.live import LiveTurns
 from rag_assistant.answering.task import Dependencies
@@ -170,8 +167,6 @@ class Services(Stores):
         deps = self._connect()
         self._live_turns = LiveTurns(values.max_running_answers)
         self.assistant = Assistant(self._live_turns, deps, self._signals)
-        # Rated questions can be asked again as usual, but nothing of the answers is stored.
-        self.evaluation = Evaluation(self.ratings, self.branches, structs.replace(deps, writer=self._stateless))
         self.accounts = Accounts(PeopleStore(database), CredentialStore(database), AuditLog(database))
         self.setup = Setup(self.accounts)
         self.single_sign_on = engines.build_single_sign_on(values, database, self.accounts)

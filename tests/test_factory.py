@@ -20,7 +20,6 @@ SHARED = {
     "vectors": "an index gives ids and distances, of which the person's ChunkStore keeps what they may read",
     "keywords": "the same",
     "local_servers": "what runs on this machine is seen by administrators",
-    "evaluation": "a command of whoever runs the machine",
     "retention": "it moves and erases what nobody used, whosever it is",
     "data_dir": "it is the server's",
     "signer": "it signs for the installation what a person's own store gives",

@@ -48,7 +48,6 @@ PURE = (
     ),
     *(
         "answering.quoting",
-        "answering.scoring",
         "conversations.exchange.archive",
         "conversations.exchange.products",
         "conversations.summary_lines",

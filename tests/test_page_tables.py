@@ -12,7 +12,6 @@ from flask import Flask
 from werkzeug.exceptions import HTTPException
 
 from rag_assistant.cli.api import EXIT_CODES, NOT_REACHED
-from rag_assistant.cli.evaluate import INTERRUPTED, NotEvaluated
 from rag_assistant.history.receipt import TRIMMING, LeftOutReason
 from rag_assistant.records import Event
 from rag_assistant.services import Services
@@ -135,8 +134,6 @@ def test_the_exit_codes_are_those_of_the_commands() -> None:
     assert {int(code) for code in listed} == {0, 1, 2, NOT_REACHED, *EXIT_CODES.values()}
     for status, code in EXIT_CODES.items():
         assert str(status) in listed[str(code)]
-    listed = dict(re.findall(r"^\| (\d+) \| (.*) \|$", TEXT["docs/evaluation.md"], re.MULTILINE))
-    assert {int(code) for code in listed} == {0, 1, NotEvaluated.exit_code, INTERRUPTED}
 
 
 def test_the_statuses_are_those_of_the_errors() -> None:

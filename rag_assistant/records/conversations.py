@@ -150,16 +150,12 @@ class ConversationHit(Struct, frozen=True):
 
 
 class Rating(Struct, frozen=True):
-    """A person's rating of answer ``version`` of a turn, and the expected answer, if one was given.
-
-    ``result`` is what asking the question again gave last, as JSON (``answering/evaluation.py``).
-    """
+    """A person's rating of answer ``version`` of a turn, and the expected answer, if one was given."""
 
     rating: Literal["up", "down"]
     version: int
     rated_at: datetime
     right_answer: str | None = None
-    result: dict[str, Any] | None = None
 
 
 class Turn(Struct, frozen=True):

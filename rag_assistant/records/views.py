@@ -148,7 +148,7 @@ class VersionAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rated question with the rated answer, and the result of asking it again."""
+    """A rated question with the rated answer."""
 
     id: int = field(name="turn_id")
     conversation_id: int
@@ -157,7 +157,6 @@ class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     answer: str
     model: str | None
     rating: RatingAnswer | None
-    result: dict[str, Any] | None = None
 
 
 class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
@@ -266,10 +265,6 @@ def turn_data(turn: Turn) -> dict[str, Any]:
 def data_of(view: Struct) -> dict[str, Any]:
     data: dict[str, Any] = to_builtins(view)
     return data
-
-
-def rated_view(turn: Turn) -> RatedAnswer:
-    return replace(view_of(RatedAnswer, turn), result=turn.rating.result if turn.rating else None)
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:

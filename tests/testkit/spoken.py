@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
 # Packages and modules whose sentences are shown on a page. What only a terminal, a log, a program or a model reads is
 # not included.
 SPEAKING = (
-    *("records/answers", "records/errors", "answering/scoring", "documents", "extraction"),
+    *("records/answers", "records/errors", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     "accounts/single_sign_on",
     *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
@@ -107,12 +107,6 @@ PHRASES = {
     "web/pages/settings.py": (
         *("Memory", "Model", "Documents", "Server", "People", "Advanced", "default"),
         *("environment",),
-    ),
-    "answering/scoring.py": (
-        *("yes", "no", "the passages it needs are no longer found", "it no longer cites them"),
-        *("more citations are doubtful", "it contains less of the right answer"),
-        *("The passages it needs are no longer found", "It no longer cites them"),
-        *("More citations are doubtful", "It contains less of the right answer"),
     ),
     "records/answers.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (

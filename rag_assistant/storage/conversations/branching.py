@@ -6,15 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal, select
 
-from rag_assistant.records import Branch, Conversation, Question, Turn
+from rag_assistant.records import Branch, Question, Turn
 from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.storage.conversations.conversations import (
     Row,
-    conversation_of,
     insert_conversation,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import counted, recount
+from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -92,13 +91,6 @@ class BranchStore(Store):
             except ConversationNotFound:
                 return None
             return Branch(row["id"], row["title"], branched_from["turn"]) if row["listed"] else None
-
-    def conversation_before(self, turn: Turn) -> Conversation:
-        """Return a turn's conversation as a branch before that turn would be. Raises ConversationNotFound."""
-        with self._database.read() as connection:
-            row = dict(load_conversation(connection, turn.conversation_id))
-            row |= {"turns": turn.number - 1} | _view_before(connection, row, turn.number)
-            return conversation_of(connection, row | counted(connection, row))
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:

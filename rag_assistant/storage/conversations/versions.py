@@ -1,7 +1,6 @@
 """The answers to a turn's question: one is current, the others are kept in full, each with its rating."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -227,7 +226,7 @@ def version_of(row: RowMapping) -> AnswerVersion:
 
 
 class RatingStore(Store):
-    """Stores ratings, and the results of asking rated questions again."""
+    """Stores ratings."""
 
     def rate(self, turn_id: int, rating: Literal["up", "down"], right_answer: str | Unset | None) -> Turn:
         """Rate a turn's current answer, replacing an earlier rating, and return the turn.
@@ -268,11 +267,6 @@ class RatingStore(Store):
             query = query.where(exists().where(conversations.c.id == turns.c.conversation_id, *in_list))
             rows = connection.execute(query.order_by(ratings.c.turn_id.desc()).limit(limit)).mappings()
             return [_as_rated(connection, turn) for turn in as_turns(connection, rows)]
-
-    def keep_result(self, turn_id: int, rated_at: datetime, result: dict[str, Any]) -> None:
-        """Store the result of asking a rated question again, unless the rating has changed meanwhile."""
-        same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
-        self._commit(update(ratings).where(*same).values(result=result))
 
 
 # A branch repeats the questions of another conversation.

@@ -210,8 +210,6 @@ ratings = keyed_table(
     sa.Column("rating", sa.String, nullable=False),
     sa.Column("right_answer", sa.Text),
     sa.Column("rated_at", UtcTime, nullable=False),
-    # The result when the question was last asked again; see answering/evaluation.py.
-    sa.Column("result", sa.JSON(none_as_null=True)),
 )
 
 # A text that stands for some turns. Each edit is a new row, so that it can be undone.

@@ -280,7 +280,9 @@ def ratings() -> Response:
     limit = request_parsing.page_limit()
     page = services().ratings.page(limit + 1, number_before())
     following = page[limit - 1].id if len(page) > limit else None
-    return page_response("ratings", [views.data_of(views.rated_view(turn)) for turn in page[:limit]], following)
+    return page_response(
+        "ratings", [views.data_of(views.view_of(views.RatedAnswer, turn)) for turn in page[:limit]], following
+    )
 
 
 @blueprint.put("/turns/<int:turn_id>/rating", policy=ASK, answer=views.TurnAnswer, body=RatingBody)

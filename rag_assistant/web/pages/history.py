@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
-from flask import Blueprint, Response, make_response, render_template, request
+from flask import Blueprint, Response, render_template, request
 
-from rag_assistant.answering.scoring import figures_in_words, what_is_worse
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
@@ -16,13 +14,12 @@ from rag_assistant.conversations.window import Rules, default_rules
 from rag_assistant.history.figures import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS, QUOTES, Turn, Unset
-from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.records.validation import storable_value
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.api import notes as notes_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.api.conversations import edit_summary
-from rag_assistant.web.forms import as_form, to, to_its_turn, to_page, to_turn
+from rag_assistant.web.forms import as_form, to, to_its_turn, to_turn
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.markdown.render import plain_text
 from rag_assistant.web.pages.frame import frame
@@ -79,25 +76,10 @@ blueprint.post("/notes/<int:note_id>/delete", policy=ASK, endpoint="delete_note"
 
 @blueprint.get("/ratings", policy=READ)
 def ratings() -> str:
-    """Show the rated answers, newest first, with the results of asking their questions again."""
+    """Show the rated answers, newest first."""
     page = services().ratings.page(RATINGS_SHOWN + 1, whole_number("from", None, 1, MAX_INT32))
     older = page[RATINGS_SHOWN - 1].id if len(page) > RATINGS_SHOWN else None
     return render_template("ratings.html", rated=page[:RATINGS_SHOWN], older=older, **frame(None))
-
-
-@blueprint.post("/turns/<int:turn_id>/again", policy=ASK)
-def ask_again(turn_id: int) -> Response:
-    """Ask a rated question again and show how the answers compare; a script gets that question alone."""
-    services().turns.get(turn_id)
-    rated = services().ratings.page(1, turn_id + 1)
-    if not rated or rated[0].id != turn_id:
-        raise TurnNotRatable("This answer is no longer rated.")
-    with turns_api.readers().place(), services().assistant.reserved():
-        evaluated = services().evaluation.ask_again(rated[0])
-    if "part" not in request.args:
-        return to_page("history_pages.ratings", _anchor=f"rated-{turn_id}")
-    (turn,) = services().ratings.page(1, turn_id + 1)
-    return make_response(render_template("_rated.html", turn=turn, evaluated=evaluated))
 
 
 def rate(turn_id: int) -> Response:
@@ -204,6 +186,3 @@ blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
 for words in (seen_by_model, view_in_words, messages_sent, operation_in_words, token_parts, tokens_sentence):
     blueprint.add_app_template_filter(words)
 blueprint.app_context_processor(lambda: {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS})
-blueprint.add_app_template_filter(figures_in_words)
-blueprint.add_app_template_filter(what_is_worse)
-blueprint.add_app_template_filter(datetime.fromisoformat, "moment")

@@ -1,4 +1,4 @@
-"""Ratings in the database: as they were given, with what came of them."""
+"""Ratings in the database, as they were given."""
 
 import pytest
 
@@ -19,17 +19,13 @@ def turns(database: Database) -> TurnStore:
 
 
 @both_engines
-def test_what_came_of_a_rating_is_kept_until_the_rating_changes(turns: TurnStore, database: Database) -> None:
+def test_another_rating_replaces_the_first_and_keeps_the_right_answer(turns: TurnStore, database: Database) -> None:
     turn, store = turns.finish(ask(turns), "completed", "Because."), RatingStore(database)
-    first = store.rate(turn.id, "up", "Because").rating
-    assert first is not None
-    store.keep_result(turn.id, first.rated_at, {"verdict": "same"})
-    assert [one.rating and one.rating.result for one in store.page(5)] == [{"verdict": "same"}]
+    store.rate(turn.id, "up", "Because")
     second = store.rate(turn.id, "down", UNSET).rating
     assert second is not None
-    assert (second.right_answer, second.result) == ("Because", None)
-    store.keep_result(turn.id, first.rated_at, {"verdict": "of the rating before"})
-    assert turns.get(turn.id).rating == second
+    assert (second.rating, second.right_answer) == ("down", "Because")
+    assert [one.rating for one in store.page(5)] == [second]
 
 
 def test_a_rated_turn_is_listed_with_the_answer_that_was_rated(turns: TurnStore, database: Database) -> None:

@@ -49,7 +49,7 @@ def test_the_list_has_the_answer_that_was_rated_and_leaves_out_the_trash(client:
     page = listed(client, "?limit=1")
     assert [(one["question"], one["rating"]["rating"]) for one in page["ratings"]] == [("Two", "down")]
     page = listed(client, f"?cursor={page['next_cursor']}")
-    assert [(one["question"], one["answer"], one["result"]) for one in page["ratings"]] == [("One", "The first.", None)]
+    assert [(one["question"], one["answer"]) for one in page["ratings"]] == [("One", "The first.")]
     assert page["next_cursor"] is None
     client.delete(f"/api/conversations/{first['conversation_id']}")
     assert [one["question"] for one in listed(client)["ratings"]] == ["Two"]
