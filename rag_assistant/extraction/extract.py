@@ -112,9 +112,9 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type == kinds.OLE:
         media_type = kinds.kind_of_ole(content)
     if media_type == kinds.XLS:
-        from rag_assistant.extraction.formats.other_workbooks import read_excel_2003, read_xls
+        from rag_assistant.extraction.formats.other_workbooks import read_xls
 
-        return read_xls(content) if content.startswith(kinds.OLE_MARK) else read_excel_2003(content)
+        return read_xls(content)
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 

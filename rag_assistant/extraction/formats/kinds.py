@@ -82,7 +82,7 @@ def media_type_of(content: bytes, name: str) -> str:
     if encoding is None:
         control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
         if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
-            raise UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
+            raise _unsupported(name)
     else:
         # A character cut in two at the end is left out.
         head = head.decode(encoding, "ignore").encode("utf-8", "ignore")
@@ -160,6 +160,10 @@ def _refuse_what_is_known(head: bytes, name: str) -> None:
             )
 
 
+def _unsupported(name: str) -> UnsupportedDocument:
+    return UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
+
+
 def _kind_of_text(head: bytes, name: str) -> str:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     lower = start.lower()
@@ -167,7 +171,7 @@ def _kind_of_text(head: bytes, name: str) -> str:
     if start.startswith(b"{\\rtf"):
         return RTF
     if b"urn:schemas-microsoft-com:office:spreadsheet" in lower and b"<workbook" in lower:
-        return XLS
+        raise _unsupported(name)
     if (
         _is_html(lower)
         or (suffix in (".html", ".htm", ".xhtml") and b"<" in lower)

@@ -1,4 +1,4 @@
-"""Read ODS, XLS and Excel 2003 XML: the cells of each sheet as displayed, and comments."""
+"""Read ODS and XLS: the cells of each sheet as displayed, and comments."""
 
 import re
 from typing import Any
@@ -7,13 +7,11 @@ from rag_assistant.extraction.formats.converted import NO_CELLS, unreadable
 from rag_assistant.extraction.formats.kinds import ODS, XLS
 from rag_assistant.extraction.formats.markup import Span, item, joined
 from rag_assistant.extraction.formats.opendocument import refuse_encrypted, rows_in, text_of
-from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number, parsed
-from rag_assistant.extraction.formats.sheets import GENERAL, MAX_COLUMNS, Sheet, shown
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.sheets import MAX_COLUMNS, Sheet, shown
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
-# Excel 2003's named formats.
-NAMED_FORMATS = {"Percent": "0.00%", "Standard": "#,##0.00", "Fixed": "0.00"}
 MIDNIGHT = re.compile(r"T(?:00:00:00(?:\.0+)?|(\d\d:\d\d:\d\d)(?:\.\d+)?)$")
 NOT_VISIBLE = ("collapse", "filter")
 # A row or cell that is repeated more often is the empty rest of a sheet.
@@ -111,46 +109,6 @@ def _stored(book: Any, kind: int, value: Any, style: int) -> str:
     if kind == XL_CELL_BOOLEAN:
         return "TRUE" if value else "FALSE"
     return error_text_from_code.get(value, "#N/A") if kind == XL_CELL_ERROR else str(value)
-
-
-def read_excel_2003(content: bytes) -> ExtractedText:
-    """Return the text of a workbook that is one XML file. Raises ExtractionFailed."""
-    root, blocks = parsed(content), list[str]()
-    formats = {
-        attribute(style, "ID"): NAMED_FORMATS.get(code, code)
-        for style in root.iter()
-        if local(style) == "Style"
-        for part in style
-        if local(part) == "NumberFormat" and (code := attribute(part, "Format"))
-    }
-    for worksheet in root.findall("{*}Worksheet"):
-        sheet, place = Sheet(), 0
-        for row in worksheet.findall(".//{*}Row"):
-            place, column = number(attribute(row, "Index"), place + 1), 0
-            for cell in row.findall("{*}Cell"):
-                column = min(number(attribute(cell, "Index"), column + 1), MAX_COLUMNS)
-                across, down = (number(attribute(cell, name)) for name in ("MergeAcross", "MergeDown"))
-                data = cell.find("{*}Data")
-                if data is not None:
-                    sheet.rows.setdefault(place, {})[column] = _data(data, formats.get(attribute(cell, "StyleID")))
-                if across or down:
-                    sheet.merged.append(Span(place, column, place + down, min(column + across, MAX_COLUMNS)))
-                column = min(column + across, MAX_COLUMNS)
-            if attribute(row, "Hidden") == "1":
-                sheet.hidden_rows.add(place)
-        visible = worksheet.findtext("{*}WorksheetOptions/{*}Visible", "SheetVisible")
-        blocks += sheet.blocks(attribute(worksheet, "Name") or "", is_hidden=visible != "SheetVisible")
-    return _whole(blocks, XLS)
-
-
-def _data(data: Element, code: str | None) -> str:
-    text, kind = "".join(data.itertext()), attribute(data, "Type")
-    if kind == "DateTime":
-        return MIDNIGHT.sub(_time_of, text).removeprefix("1899-12-31 ")
-    try:
-        return shown(float(text), code or GENERAL) if kind == "Number" else text
-    except (ValueError, OverflowError):
-        return text
 
 
 def _time_of(match: re.Match[str]) -> str:
