@@ -66,11 +66,12 @@ class _Sentence(Struct, frozen=True):
 @lru_cache(maxsize=8)  # A request is built several times.
 def disagreements(question: str, sources: tuple[Source, ...]) -> tuple[Disagreement, ...]:
     """Return what sources of different documents state differently about a question, best sources first."""
-    sources = tuple(one for one in sources[:MAX_PASSAGES] if one.turn is None)
-    if len({one.document_id for one in sources}) < 2:
+    about = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
+    if len({one.document_id for one in about}) < 2:
         return ()
     asks = _Question(question)
-    sentences = [sentence for source in sources for sentence in asks.sentences_about(source)]
+    about = list(filter(asks.may_be_about, about))
+    sentences = [sentence for source in about for sentence in asks.sentences_about(source)]
     groups: list[dict[str, set[int]]] = []
     for one, other in combinations(sentences, 2):
         values = asks.difference(one, other) if one.source.document_id != other.source.document_id else None
@@ -81,7 +82,7 @@ def disagreements(question: str, sources: tuple[Source, ...]) -> tuple[Disagreem
                 groups.append(group)
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
-    dates = {one.n: (one.own_date or "", one.date_from == "file") for one in sources}
+    dates = {one.n: (one.own_date or "", one.date_from == "file") for one in about}
     return tuple(
         Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates))
         for group in groups[:MAX_DISAGREEMENTS]
@@ -118,10 +119,18 @@ class _Question:
     def _stems(self, words: Sequence[str]) -> frozenset[str]:
         return frozenset(stem(word) for word in words if word not in self._common)
 
+    def may_be_about(self, source: Source) -> bool:
+        """Return whether enough of the question's words are anywhere in a source: most have too few."""
+        return len(self._words & (self._stems(search_words(source.text)) | self._origin(source))) >= self._min_words
+
+    def _origin(self, source: Source) -> frozenset[str]:
+        """Return the words that a source's document and section are called by."""
+        name = search_words(f"{source.document.rpartition('.')[0] or source.document} {source.section or ''}")
+        return self._stems(list(filter(str.isalpha, name)))
+
     def sentences_about(self, source: Source) -> Iterator[_Sentence]:
         """Yield the sentences of a source that are the most about the question."""
-        name = search_words(f"{source.document.rpartition('.')[0] or source.document} {source.section or ''}")
-        origin = self._stems(list(filter(str.isalpha, name)))
+        origin = self._origin(source)
         paragraphs = [" ".join(piece.split()) for piece in BREAK.split(source.text[:MAX_PASSAGE_CHARS])]
         pieces = [(self._stems(search_words(text)), text) for piece in paragraphs for text in split_text(piece)]
         # What introduces the others is about the question, but says nothing by itself.
