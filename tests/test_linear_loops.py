@@ -21,7 +21,6 @@ from rag_assistant.retrieval import (
     chunking,
     claims,
     disagreements,
-    example_questions,
     follow_up,
     leads,
     quotes,
@@ -110,7 +109,6 @@ LOOPS: dict[str, Callable[[str], object]] = {
         tuple(replace(source(f"{text[:1500]} {n} herons {text}", n), document_id=n) for n in (1, 2)),
     ),
     "words": lambda text: (tokenize.content_stems(text), terms.turn_terms(text), terms.query_terms(text, ["english"])),
-    "examples": lambda text: example_questions.example_questions(text, 5),
     "headings": lambda text: (chunking.section_starts(text), leads.Leads(text).at(len(text) // 2, 500)),
     "question": lambda text: (
         follow_up.search_query(text, [(text, text)]),

@@ -5,7 +5,6 @@ that everything works without scripts.
 """
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
@@ -32,11 +31,9 @@ from rag_assistant.web.routing import ASK, READ, services
 blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 20
-# Examples for a person's own documents are made from the newest ones' beginnings.
+# The newest of these that did not fail are on the start page.
 DOCUMENTS_LOOKED_AT = 50
-DOCUMENTS_READ = 6
-CHARS_READ = 8_000
-MAX_EXAMPLES = RECENT_SHOWN = 3
+RECENT_SHOWN = 3
 # How many documents of a scope are named.
 MAX_NAMED = 3
 
@@ -239,18 +236,10 @@ def conversation_page(
 
 
 def library_holds() -> dict[str, Any]:
-    """Return a person's newest documents, and example questions about them; without any, about the guide."""
-    # Only the start page has examples, and the server is ready sooner without their patterns.
-    from rag_assistant.retrieval.example_questions import example_questions
-
+    """Return a person's newest documents; without any, example questions about the guide."""
     newest = services().documents.page(DOCUMENTS_LOOKED_AT, guide=False)
     own = [one for one in newest if one.state not in ("failed", "cancelled") and not one.replaces]
-    texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
-    examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
-    # One per document before a second of any.
-    mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
-    guide = EXAMPLES if not own and services().documents.guide() else ()
-    return {"recent": own[:RECENT_SHOWN], "offered": [*mixed, *guide][:MAX_EXAMPLES]}
+    return {"recent": own[:RECENT_SHOWN], "offered": EXAMPLES if not own and services().documents.guide() else ()}
 
 
 @blueprint.app_template_filter()

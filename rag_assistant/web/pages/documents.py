@@ -39,8 +39,6 @@ HINTS: dict[str | None, str] = {
     "tags": f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas.",
     "date": "Write the date as 2024-05-31, 2024-05 or 2024.",
 }
-# Example questions for a document, made from its beginning.
-MAX_EXAMPLES, CHARS_READ = 3, 8_000
 # Per form: all of them are on disk at once, each up to the size limit.
 MAX_FILES = 20
 
@@ -200,19 +198,13 @@ def document(document_id: int) -> str:
 
 def document_page(document: Document, start: int, end: int, **more: Any) -> str:
     """Render the page of a document with a passage marked, and other details."""
-    # The server is ready sooner without their patterns.
-    from rag_assistant.retrieval.example_questions import example_questions
-
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)
-    is_asked = end == start and document_status.is_askable(document)
-    examples = example_questions(text.text[:CHARS_READ], MAX_EXAMPLES) if is_asked else []
     page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
         drawer("document.html"),
         document=document,
-        examples=examples,
         shown=shown,
         drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,

@@ -1,30 +1,18 @@
-"""The start page: what it offers to ask, by what the library holds."""
+"""The start page, by what the library holds."""
 
-import html
 import re
 import threading
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, update
 
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import documents
-from rag_assistant.web.pages import conversation
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, upload
 
-LEAVE = (
-    "## How many days off do I get?\n\nYou get thirty days a year, and you take them when you like.\n\n"
-    "## Book a meeting room\n\nThe calendar of the office has all rooms; pick one and it is yours.\n"
-)
-
-
-def offered(client: FlaskClient) -> list[str]:
-    """Return the questions that the start page offers."""
-    found = re.findall(r'class="chip-button"[^>]* value="([^"]+)"', client.get("/").text)
-    return [html.unescape(one) for one in found]
+LEAVE = "You get thirty days a year, and you take them when you like.\n"
 
 
 def selects_of(client: FlaskClient) -> list[str]:
@@ -44,18 +32,6 @@ def selects_of(client: FlaskClient) -> list[str]:
     return statements
 
 
-def test_questions_that_the_documents_answer_are_offered_one_of_each_first(client: FlaskClient) -> None:
-    upload(client, LEAVE, "leave.md")
-    assert offered(client) == ["How many days off do I get?", "How do I book a meeting room?"]
-    goose = "The weight of geese is about 4 kilograms. It has a long neck, a loud voice and many feathers."
-    upload(client, goose, "docx_lists.txt")
-    assert offered(client) == [
-        "What is the weight of geese?",
-        "How many days off do I get?",
-        "How do I book a meeting room?",
-    ]
-
-
 def test_the_start_page_lists_what_came_in_last_with_a_summary(client: FlaskClient) -> None:
     for name in ("oldest.csv", "gulls.csv", "terns.csv", "newest.csv"):
         upload(client, f"bird,number\n{name},17\n", name)
@@ -63,29 +39,16 @@ def test_the_start_page_lists_what_came_in_last_with_a_summary(client: FlaskClie
     recent = page[page.index('class="recent"') :]
     assert re.findall(r">(\w+\.(?:csv|md))</a>", recent) == ["newest.csv", "terns.csv", "gulls.csv"]
     assert recent.count('value="Summarise this document."') == 3
-    assert offered(client) == [], "tables give no question"
+    assert "chip-button" not in page
     assert "guide" not in page
 
 
-def test_a_heading_of_a_hostile_document_stays_text(client: FlaskClient) -> None:
-    heading = "What is <img src=x onerror=alert(1)> for?"
-    upload(client, f"## {heading}\n\n" + "The answer to this is in the text of the document, and not in the page.\n")
-    assert "<img src=x" not in client.get("/").text
-    assert offered(client) in ([heading], [])
-
-
-def test_the_start_page_costs_no_more_queries_with_many_documents(
-    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_start_page_costs_no_more_queries_with_many_documents(client: FlaskClient) -> None:
     upload(client, LEAVE, "leave.md")
     with_one = len(selects_of(client))
     for number in range(3):
         upload(client, LEAVE.replace("days", f"days in {number}"), f"leave {number}.md")
-    statements = selects_of(client)
-    assert len(statements) == with_one
-    assert sum("document_texts" in one for one in statements) == 1
-    monkeypatch.setattr(conversation, "CHARS_READ", 20)
-    assert offered(client) == [], "only the beginning of each text is read"
+    assert len(selects_of(client)) == with_one
 
 
 def test_a_document_is_named_before_it_is_read_and_offers_nothing_until_then(
