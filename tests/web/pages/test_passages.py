@@ -98,11 +98,3 @@ def test_a_source_marks_what_the_answer_takes_from_it_and_nothing_else(
     ask(client, "What does the lease say?")
     page = client.get("/turns/1/sources/1").text
     assert re.findall(r"<mark[^>]*>(.*?)</mark>", page, re.DOTALL) == [marked]
-
-
-def test_a_document_shows_questions_that_it_answers_and_asks_them_of_itself(client: FlaskClient) -> None:
-    number = upload(client, LEASE.replace("The rent", "The monthly rent"), "lease.md")["document_id"]
-    page = client.get(f"/documents/{number}?drawer=1").text
-    assert 'value="What is the monthly rent?" type="submit"' in page
-    assert f'<input type="hidden" name="document_ids" value="{number}">' in page
-    assert "What is the monthly rent?" not in client.get(f"/documents/{number}?start=3&end=9").text
