@@ -14,6 +14,7 @@ from sqlalchemy import text
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from tests.cli.shell import Shell
+from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import PROJECT, ServerProcess
 from tests.web.conftest import until
 
@@ -25,15 +26,6 @@ with working_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
     (folder / "assistant.db").write_text("Everything.")
     print(folder, flush=True)
     time.sleep(600)
-"""
-
-# As if the power had failed at a step of a command.
-KILLED = """
-import sys
-from tests.testkit.kill_at import kill_at
-from rag_assistant.__main__ import program
-kill_at(sys.argv[1])
-program(sys.argv[2:])
 """
 
 
@@ -48,7 +40,7 @@ program(sys.argv[2:])
     ],
 )
 def test_a_command_that_is_killed_leaves_no_copy_behind_for_long(
-    shell: Shell, tmp_path: Path, command: str, step: str
+    shell: Shell, server_fork: ServerFork, tmp_path: Path, command: str, step: str
 ) -> None:
     (tmp_path / "a.txt").write_text("Geese hiss.")
     assert shell("documents", "add", str(tmp_path / "a.txt")).exit_code == 0
@@ -60,11 +52,9 @@ def test_a_command_that_is_killed_leaves_no_copy_behind_for_long(
         archive = tmp_path / "second.zip"
     data_dir = Path(shell.environment["DATA_DIR"])
     before = names_in(data_dir)
-    arguments = [sys.executable, "-c", KILLED, step, command, str(archive)]
-    ran = subprocess.run(
-        arguments, env=os.environ | shell.environment, cwd=PROJECT, process_group=0, capture_output=True, check=False
-    )
-    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    environment = {**os.environ, **shell.environment, "KILL_AT": step}  # As if the power had failed at that step.
+    server_fork.launch(environment, tmp_path / "log", command, str(archive)).wait(60)
+    assert not (data_dir / "assistant.db" if command == "restore" else archive).exists()
     assert names_in(data_dir) > before
     assert shell(command, str(archive)).exit_code == 0
     assert "a.txt" in shell("documents", "list").stdout
@@ -110,7 +100,7 @@ def test_the_copy_of_a_killed_upgrade_is_deleted_and_that_of_a_running_one_stays
 
 @pytest.mark.parametrize("command", [pytest.param("serve", marks=pytest.mark.long), "doctor"])
 def test_what_an_upgrade_leaves_that_was_killed_in_the_middle_of_its_copy_is_deleted(
-    shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch
+    shell: Shell, server_fork: ServerFork, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data_dir = Path(shell.environment["DATA_DIR"])
     (data_dir / "assistant.db").unlink()
@@ -120,7 +110,7 @@ def test_what_an_upgrade_leaves_that_was_killed_in_the_middle_of_its_copy_is_del
         with database.write() as connection:  # So large that its copy takes a while.
             connection.execute(text("CREATE TABLE large AS SELECT zeroblob(100000000) AS bytes"))
     environment: dict[str, Any] = {**shell.environment}
-    server = ServerProcess(data_dir.parent, **environment)
+    server = ServerProcess(data_dir.parent, server_fork.launch, **environment)
     server.launch()
     until(lambda: list(data_dir.glob("*.part")), 60.0)
     server.kill()

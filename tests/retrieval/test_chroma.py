@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import chromadb
 import numpy as np
 import psutil
 import pytest
-from chromadb.config import Settings
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
@@ -215,6 +213,26 @@ def test_a_vector_that_is_deleted_while_it_is_found_fails_no_search(
     assert hits[0][0] == 11
 
 
+def test_a_process_that_is_held_is_waited_for_and_nothing_is_thrown_away(
+    running: tuple[ChromaIndex, Store], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, store = running
+    monkeypatch.setattr(chroma_process, "QUERY_TIMEOUT_SECONDS", 0.2)
+    held = pid_of(index)
+    assert held is not None
+    os.kill(held, signal.SIGSTOP)
+    try:
+        until(lambda: not finds(index, store, 20)() and index.state == "slow", SECONDS)
+        for _ in range(20):  # Each of them would once have counted as a sign of damage.
+            assert not finds(index, store, 20)()
+            time.sleep(0.05)
+    finally:
+        os.kill(held, signal.SIGCONT)
+    until(finds(index, store, 20), SECONDS)
+    assert pid_of(index) == held
+    assert not list(tmp_path_factory.getbasetemp().glob("running*/chroma-broken"))
+
+
 def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[ChromaIndex, Store]) -> None:
     index, store = running
     index._closing.set()  # It follows no longer.
@@ -251,8 +269,10 @@ def found_of_the_nearest(collection: Any, store: Store) -> float:
 def test_it_looks_further_than_chroma_does_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from chromadb import PersistentClient, Settings
+
     store.add(*range(1, 5001))
-    client = chromadb.PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
+    client = PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
     own = found_of_the_nearest(chroma_process.collection_of(client, "own"), store)
     monkeypatch.setattr(chroma_process, "EF_SEARCH", 100)
     assert found_of_the_nearest(chroma_process.collection_of(client, "default"), store) < 0.85
@@ -321,39 +341,17 @@ def test_a_damaged_folder_is_put_aside_told_and_rebuilt(
         index.close()
 
 
-def test_a_process_that_is_held_is_waited_for_and_nothing_is_thrown_away(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.long)])
+def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
+    store: Store, tmp_path: Path, times: int
 ) -> None:
-    monkeypatch.setattr(chroma_process, "QUERY_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.01)
-    store.add(*range(10, 30))
-    index = ChromaIndex(store, KNOWN, tmp_path / "chroma")
-    index.start()
-    try:
-        until(finds(index, store, 20), SECONDS)
-        held = pid_of(index)
-        assert held is not None
-        os.kill(held, signal.SIGSTOP)
-        until(lambda: not finds(index, store, 20)() and index.state == "slow", SECONDS)
-        for _ in range(20):  # Each of them would once have counted as a sign of damage.
-            assert not finds(index, store, 20)()
-            time.sleep(0.05)
-        os.kill(held, signal.SIGCONT)
-        until(finds(index, store, 20), SECONDS)
-        assert pid_of(index) == held
-        assert not (tmp_path / "chroma-broken").exists()
-    finally:
-        index.close()
-
-
-def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(store: Store, tmp_path: Path) -> None:
     store.add(*range(10, 30))
     folder = filled(store, tmp_path / "chroma")
     index = ChromaIndex(store, KNOWN, folder)
     index.start()
     killed: set[int] = set()
     try:
-        while len(killed) < 5:
+        while len(killed) < times:
             pid = pid_of(index)
             if pid is not None and pid not in killed:
                 killed.add(pid)
@@ -394,6 +392,8 @@ def test_nobody_else_can_reach_it(running: tuple[ChromaIndex, Store]) -> None:
 
 @pytest.mark.long
 def test_a_server_of_ones_own_gets_the_headers_and_is_mended_too(store: Store, tmp_path: Path) -> None:
+    from chromadb import HttpClient, Settings
+
     store.add(*range(10, 30))
     port = free_port()
     program = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(tmp_path / "theirs")]
@@ -402,7 +402,7 @@ def test_a_server_of_ones_own_gets_the_headers_and_is_mended_too(store: Store, t
         index.start()
         try:
             until(finds(index, store, 20), SECONDS)
-            client = chromadb.HttpClient("127.0.0.1", port, settings=Settings(anonymized_telemetry=False))
+            client = HttpClient("127.0.0.1", port, settings=Settings(anonymized_telemetry=False))
             client.get_collection("chunks-test", embedding_function=None).delete(ids=["20"])
             until(lambda: not finds(index, store, 20)(), SECONDS)
             until(finds(index, store, 20), SECONDS)

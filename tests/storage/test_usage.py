@@ -43,7 +43,7 @@ def test_a_month_of_everybody_is_at_most_one_row_for_each_hour(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = UsageStore(database)
-    for hour in range(0, 24 * 40, 7):
+    for hour in range(0, 24 * 40, 11):
         monkeypatch.setattr(module, "now", lambda hour=hour: NOON + timedelta(hours=hour))
         for person in range(1, 4):
             store.keep_use(10, 0.25, person)
@@ -51,9 +51,9 @@ def test_a_month_of_everybody_is_at_most_one_row_for_each_hour(
     with database.read() as connection:
         of_all = select(model_tokens.c.at).where(model_tokens.c.person_id.is_(None))
         hours = connection.execute(of_all).scalars().all()
-    assert len(hours) == len(set(hours)) == 24 * 30 // 7 + 1
-    assert store.used("tokens", DAY, None) == 3 * 20 * 4
-    assert store.used("cost", MONTH, 1) == 0.5 * (24 * 30 // 7 + 1)
+    assert len(hours) == len(set(hours)) == 24 * 30 // 11 + 1
+    assert store.used("tokens", DAY, None) == 3 * 20 * 3
+    assert store.used("cost", MONTH, 1) == 0.5 * (24 * 30 // 11 + 1)
     assert store.used("cost", MONTH, 4) == 0
 
 

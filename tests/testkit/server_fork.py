@@ -110,14 +110,15 @@ class ServerFork:
         with connection:
             self._orders, self._answers = connection.makefile("wb"), connection.makefile("rb")
 
-    def launch(self, environment: dict[str, str], log: Path) -> Launched:
-        """Fork a server. A missing folder is created with a migrated database and the guide."""
+    def launch(self, environment: dict[str, str], log: Path, *command: str) -> Launched:
+        """Fork a server, or a command. A server's missing folder is created with a migrated database and the guide."""
         if self._filled is None and (warm := self._answers.readline()):
             self._filled = Path(os.fsdecode(warm.rstrip(b"\n")))
         data_dir = Path(environment["DATA_DIR"])
-        if self._filled is not None and not data_dir.exists() and "DATABASE_URL" not in environment:
+        if self._filled is not None and not (command or data_dir.exists() or "DATABASE_URL" in environment):
             shutil.copytree(self._filled, data_dir)
-        self._orders.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
+        order = {"environment": environment, "log": str(log), "command": command}
+        self._orders.write(json.dumps(order).encode() + b"\n")
         self._orders.flush()
         return ForkedServer(int(self._answers.readline()))
 
@@ -196,7 +197,7 @@ def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bo
             connection.sendall(b"%d\n" % os.getpid())
             for key in list(waiting.get_map().values()):
                 os.close(key.fd)
-            become_server(order["environment"], order["log"])
+            become_server(order["environment"], order["log"], order["command"])
     return bool(line)
 
 
@@ -241,8 +242,8 @@ def run_app(data: Path) -> Iterator[Flask]:
     stub.close()
 
 
-def become_server(environment: dict[str, str], log: str) -> None:
-    """Continue like ``python app.py`` in this environment, and exit with it."""
+def become_server(environment: dict[str, str], log: str, command: list[str]) -> None:
+    """Continue like ``python app.py``, with a command if there is one, in this environment, and exit with it."""
     end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -251,7 +252,7 @@ def become_server(environment: dict[str, str], log: str) -> None:
         os.dup2(source, target)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["app.py"]
+    sys.argv = ["app.py", *command]
     if step := os.environ.pop("KILL_AT", None):
         kill_at(step)
     if seconds := os.environ.pop("LEASE_SECONDS", None):

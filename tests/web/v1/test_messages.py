@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx2
 import pytest
 from flask.testing import FlaskClient
@@ -13,6 +12,9 @@ from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 from tests.web.v1.test_chat import MODEL, talk
 from tests.web.v1.test_client_tools import THOUGHTFUL
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic
 
 MESSAGES = "/v1/messages"
 TOOL: Any = {
@@ -24,10 +26,12 @@ CALL = {"id": "call_0", "name": "weather", "arguments": {"city": "Oslo"}}
 
 
 @pytest.fixture
-def claude(served: str) -> Iterator[anthropic.Anthropic]:
+def claude(served: str) -> Iterator["Anthropic"]:
+    from anthropic import Anthropic  # To load it takes two seconds.
+
     plain = httpx2.Client(verify=False)
     base = served.removesuffix("/v1")
-    with anthropic.Anthropic(base_url=base, api_key="not-needed", max_retries=0, http_client=plain) as client:
+    with Anthropic(base_url=base, api_key="not-needed", max_retries=0, http_client=plain) as client:
         yield client
 
 
@@ -35,9 +39,7 @@ def send(client: FlaskClient, messages: Any, **fields: Any) -> Any:
     return client.post(f"{MESSAGES}?beta=true", json={"model": MODEL, "max_tokens": 100, "messages": messages} | fields)
 
 
-def test_the_sdk_gets_an_answer_from_the_documents(
-    claude: anthropic.Anthropic, client: FlaskClient, stub: StubModel
-) -> None:
+def test_the_sdk_gets_an_answer_from_the_documents(claude: "Anthropic", client: FlaskClient, stub: StubModel) -> None:
     upload(client, "The lamp of the lighthouse burns rapeseed oil.", "lamp.txt")
     stub.replies.append(Reply("Rapeseed oil [1].", usage={"prompt_tokens": 90, "completion_tokens": 4}))
     messages = talk(0, "What does the lamp of the lighthouse burn?")
@@ -52,7 +54,7 @@ def test_the_sdk_gets_an_answer_from_the_documents(
     assert 50 in (sent.body.get("max_tokens"), sent.body.get("max_completion_tokens"))
 
 
-def test_the_sdk_streams_the_same(claude: anthropic.Anthropic, stub: StubModel) -> None:
+def test_the_sdk_streams_the_same(claude: "Anthropic", stub: StubModel) -> None:
     stub.default = Reply("Eins zwei drei.", usage={"prompt_tokens": 9, "completion_tokens": 3})
     with claude.messages.stream(model=MODEL, max_tokens=50, messages=talk(0)) as stream:
         text = "".join(stream.text_stream)
@@ -70,7 +72,7 @@ def test_the_window_applies_and_is_told(client: FlaskClient, stub: StubModel) ->
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_sdk_calls_its_own_tools_and_gets_an_answer_from_their_results(
-    claude: anthropic.Anthropic, stub: StubModel, stream: bool
+    claude: "Anthropic", stub: StubModel, stream: bool
 ) -> None:
     stub.replies.extend([Reply(tool_calls=[CALL]), Reply("Rain.")])
     asked: dict[str, Any] = {"model": MODEL, "max_tokens": 50, "tools": [TOOL]}
@@ -101,7 +103,7 @@ def test_the_sdk_calls_its_own_tools_and_gets_an_answer_from_their_results(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_thoughts_come_back_while_tools_run(claude: anthropic.Anthropic, stub: StubModel, stream: bool) -> None:
+def test_thoughts_come_back_while_tools_run(claude: "Anthropic", stub: StubModel, stream: bool) -> None:
     stub.replies.append(THOUGHTFUL)
     asked: dict[str, Any] = {"model": MODEL, "max_tokens": 50, "tools": [TOOL]}
     messages = talk(0)
@@ -146,14 +148,16 @@ def test_what_cannot_be_done_is_refused_in_that_protocols_shape(
     assert said in answer.json["error"]["message"]
 
 
-def test_a_model_that_fails_is_the_sdks_error(claude: anthropic.Anthropic, stub: StubModel) -> None:
+def test_a_model_that_fails_is_the_sdks_error(claude: "Anthropic", stub: StubModel) -> None:
     stub.default = Reply(status=401)
-    with pytest.raises(anthropic.APIStatusError) as caught:
+    from anthropic import APIStatusError
+
+    with pytest.raises(APIStatusError) as caught:
         claude.messages.create(model=MODEL, max_tokens=50, messages=talk(0))
     assert caught.value.status_code in (401, 502)
 
 
-def test_tokens_are_counted_with_what_goes_along(claude: anthropic.Anthropic) -> None:
+def test_tokens_are_counted_with_what_goes_along(claude: "Anthropic") -> None:
     alone = claude.messages.count_tokens(model=MODEL, messages=talk(0)).input_tokens
     more = claude.messages.count_tokens(model=MODEL, messages=talk(4), tools=[TOOL], system="Be brief.").input_tokens
     assert 0 < alone < more
