@@ -201,15 +201,19 @@ def test_a_child_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch:
     assert psutil.Process().memory_info().rss - before < 50_000_000
 
 
-@pytest.mark.parametrize("ending", ["time.sleep(60)", "print('{}', flush=True)"])
-def test_what_a_child_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "words"), [("time.sleep(60)", "longer than 5 seconds"), ("print('{}', flush=True)", "made no sense")]
+)
+def test_what_a_child_started_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
+) -> None:
     note = tmp_path / "grandchild"
     program = (
         "import subprocess, sys, time\n"
         "inner = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], stdout=subprocess.DEVNULL)\n"
         f"open({str(note)!r}, 'w').write(str(inner.pid))\n{ending}"
     )
-    with pytest.raises(ExtractionFailed):
+    with pytest.raises(ExtractionFailed, match=words):
         run(child(tmp_path, monkeypatch, program), timeout_seconds=5)
     grandchild = int(note.read_text())
     until = time.monotonic() + 30

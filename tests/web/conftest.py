@@ -7,9 +7,10 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,12 +19,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
-from rag_assistant.conversations.exchange.files import read_export
-from rag_assistant.conversations.exchange.products import Export
-from rag_assistant.extraction.extract import read_document
+from rag_assistant.extraction.sandbox_process import confined
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
-from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.runtime.background import Probe
 from rag_assistant.services import Services
@@ -34,6 +32,9 @@ from tests.testkit.stub_model import StubModel
 
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
+# What reads files in confined processes, apart from the recognition of text.
+READERS = ("conversations.exchange.files", "extraction.archives", "extraction.extract", "extraction.page_render")
+READING = threading.Lock()
 LATE_SECONDS = 0.2
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.02, 0.1
 
@@ -111,14 +112,21 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "OWN_ADDRESSES", {})
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
-    # To start the process that reads an export takes longer than the rest of an import.
-    monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_confined", read_unconfined)
+    for module in READERS:
+        monkeypatch.setattr(f"rag_assistant.{module}.confined", unconfined)
 
 
-@contextmanager
-def read_unconfined(file: IO[bytes], max_bytes: int, *_: object) -> Iterator[Export]:
-    """Give what is in an exported file."""
-    yield read_export(file, max_bytes)
+def unconfined(module: str, file: Path | IO[bytes], arguments: Sequence[str], _: object) -> Iterator[bytes]:
+    """Yield what a confined process would: to start one takes longer than to add a document. PDFium has one thread."""
+    with READING:
+        yield from import_module(module).work(file, *arguments)
+
+
+@pytest.fixture
+def confined_readers(stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read files in processes of their own, as ever."""
+    for module in READERS:
+        monkeypatch.setattr(f"rag_assistant.{module}.confined", confined)
 
 
 @pytest.fixture
@@ -147,16 +155,6 @@ def timeouts(**seconds: float) -> Settings:
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try what an embedder failed at again at once."""
     monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (0.01, 0.01, 0.01))
-
-
-@pytest.fixture
-def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read documents in this process: to start another one takes longer than to add a document."""
-
-    def extract(path: Path, media_type: str, **_: object) -> ExtractedText:
-        return read_document(path, media_type)
-
-    monkeypatch.setattr("rag_assistant.documents.reading.extract", extract)
 
 
 @pytest.fixture

@@ -100,6 +100,7 @@ def test_every_secret_setting_is_used_with_its_canary(stub: StubModel, tmp_path:
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_no_secret_turns_up_anywhere(
     start: Start,
+    confined_readers: None,
     stub: StubModel,
     collector: Collector | None,
     caplog: pytest.LogCaptureFixture,

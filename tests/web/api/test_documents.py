@@ -5,14 +5,12 @@ import hashlib
 import io
 import os
 import unicodedata
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.exchange.files import archived_documents
 from rag_assistant.documents.embedding import DocumentEmbedder
-from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats.kinds import SUFFIXES
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
@@ -60,7 +58,9 @@ def a_docx(*paragraphs: str) -> bytes:
         ("no-suffix", FACT.encode()),
     ],
 )
-def test_a_document_of_each_kind_is_read_and_found(client: FlaskClient, name: str, content: bytes) -> None:
+def test_a_document_of_each_kind_is_read_and_found(
+    client: FlaskClient, confined_readers: None, name: str, content: bytes
+) -> None:
     document = upload(client, content, name)
     assert (document["state"], document["reason"]) == ("ready", None)
     assert document["embedded"] == document["chunks"] > 0
@@ -71,13 +71,11 @@ def test_a_document_of_each_kind_is_read_and_found(client: FlaskClient, name: st
     assert "var n=1" not in text
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_pdf_gives_the_page_of_a_passage(client: FlaskClient) -> None:
     upload(client, a_pdf("Boats. " * 150, FACT), "d.pdf")
     assert found(client, "seventeen geese")[0]["page"] == 2
 
 
-@pytest.mark.usefixtures("read_here")
 def test_tables_of_a_docx_survive(client: FlaskClient) -> None:
     document = upload(client, a_docx("x"), "e.docx")
     text = client.get(f"/api/documents/{document['document_id']}/text").json["text"]
@@ -231,7 +229,6 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
     assert len(embedder.embedded) - embedded_before == whole["chunks"] - 16
 
 
-@pytest.mark.usefixtures("read_here")
 def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -> None:
     document = upload(client, b"<html><script>alert(1)</script><p>x</p></html>", "evil.html")
     with client.get(f"/api/documents/{document['document_id']}/file") as response:
@@ -241,7 +238,6 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
         assert "sandbox" in response.headers["Content-Security-Policy"]
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_document_that_is_read_again_is_recognised_again(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +262,6 @@ def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, se
     assert client.get("/api/search?q=geese").json["passages"]
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_file_that_is_replaced_while_it_is_asked_for_has_its_own_length_and_etag(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,7 +274,6 @@ def test_a_file_that_is_replaced_while_it_is_asked_for_has_its_own_length_and_et
     assert len(versions) < 3, "it was replaced meanwhile"
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_document_that_is_replaced_while_it_is_exported_is_archived_with_its_own_file(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +286,6 @@ def test_a_document_that_is_replaced_while_it_is_exported_is_archived_with_its_o
     assert versions == [], "it was replaced meanwhile"
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_document_that_is_deleted_while_it_is_exported_is_left_out(client: FlaskClient, services: Services) -> None:
     upload(client, FACT)
     number = upload(client, "Geese hiss.")["document_id"]
@@ -330,23 +323,11 @@ def test_search_says_what_is_wrong(empty: FlaskClient) -> None:
     assert empty.get("/api/search?q=x&conversation_id=9").status_code == 404
 
 
-def test_a_file_that_takes_too_much_memory_or_time_is_stopped(tmp_path: Path) -> None:
-    huge = tmp_path / "huge.txt"
-    huge.write_bytes(b"\xff" * 120_000_000)
-    with pytest.raises(ExtractionFailed, match="memory"):
-        extract(huge, "text/html", memory_mb=100, timeout_seconds=20)
-    slow = tmp_path / "slow.html"
-    slow.write_bytes(b"<p>" + b"<b><i>" * 200_000)
-    with pytest.raises(ExtractionFailed, match="longer than 0.05 seconds"):
-        extract(slow, "text/html", memory_mb=2000, timeout_seconds=0.05)
-
-
 def test_an_answer_without_documents_has_no_sources(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Nothing [1]."))
     assert ask(client)["sources"] == []
 
 
-@pytest.mark.usefixtures("read_here")
 def test_documents_are_listed_by_their_state(client: FlaskClient) -> None:
     upload(client, "Geese are fed at seven.", "geese.txt")
     upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")

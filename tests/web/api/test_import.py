@@ -9,7 +9,6 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.exchange.files import read_confined
 from rag_assistant.services import Services
 from tests.conversations.exchange import samples
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -48,12 +47,13 @@ def test_imported_conversations_are_there_as_they_were(client: FlaskClient, stub
     assert "*Imported from ChatGPT.*" in client.get("/api/conversations/1/export").text
 
 
-def test_a_file_is_read_in_a_confined_process_alone(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_in_a_confined_process_alone(
+    client: FlaskClient, confined_readers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_export", refused)
-    monkeypatch.setattr("rag_assistant.conversations.exchange.files.read_confined", read_confined)
     assert len(client.post(URL, json=samples.chatgpt()).json["imported"]) == 3
 
 

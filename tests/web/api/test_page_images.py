@@ -82,9 +82,12 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
     assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1&amp;page=2#passage">{UNREAD}</a>' in page.text
 
 
-@pytest.mark.parametrize(
-    ("question", "reply", "is_told"),
-    [
+def test_a_figure_is_named_where_it_may_matter(
+    client: FlaskClient, services: Services, stub: StubModel, document_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = services.settings.current.model_copy(update={"max_page_images": 0})
+    monkeypatch.setattr(type(services.settings), "current", property(lambda self: changed))
+    for question, reply, is_told in (
         (QUESTION, "Every spring [1].", True),
         ("What does figure 1 show?", "Counts [1].", True),
         ("What does figure 3 show?", "Counts [1].", False),
@@ -97,23 +100,10 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
         ("灯塔图书馆几点开门", "没有找到。", False),
         ("Who is the keeper of the lighthouse?", "Not found.", False),
         ("Who is the keeper of the lighthouse?", "The keeper [1].", False),
-    ],
-)
-def test_a_figure_is_named_where_it_may_matter(
-    client: FlaskClient,
-    services: Services,
-    stub: StubModel,
-    document_id: int,
-    monkeypatch: pytest.MonkeyPatch,
-    question: str,
-    reply: str,
-    is_told: bool,
-) -> None:
-    changed = services.settings.current.model_copy(update={"max_page_images": 0})
-    monkeypatch.setattr(type(services.settings), "current", property(lambda self: changed))
-    stub.default = Reply(reply)
-    assert (UNREAD in ask(client, question)["notes"]) is is_told
-    assert pictures_of(stub.requests[-1].messages[-1]) == []
+    ):
+        stub.default = Reply(reply)
+        assert (UNREAD in ask(client, question)["notes"]) is is_told, (question, reply)
+        assert pictures_of(stub.requests[-1].messages[-1]) == []
 
 
 def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_the_next(

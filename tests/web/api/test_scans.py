@@ -133,7 +133,7 @@ class Recogniser:
 
 
 @pytest.fixture
-def recogniser(read_here: None, monkeypatch: pytest.MonkeyPatch) -> Recogniser:
+def recogniser(monkeypatch: pytest.MonkeyPatch) -> Recogniser:
     made = Recogniser()
     monkeypatch.setattr(RECOGNISE, made)
     return made

@@ -14,7 +14,6 @@ from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.site import Site, sends
 from tests.web.conftest import PAGE, post, until, upload
 
-pytestmark = pytest.mark.usefixtures("read_here")
 URL = "http://example.org/lamp.html"
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 

@@ -104,7 +104,6 @@ def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(
     assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
 
 
-@pytest.mark.usefixtures("read_here")
 def test_a_picture_is_kept_for_the_version_that_was_drawn(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
