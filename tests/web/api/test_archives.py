@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.extraction import archives
 from rag_assistant.services import Services
 from tests.extraction.archives import a_docx, archive, paragraph
 from tests.web.api.documents import found
@@ -190,13 +191,14 @@ def test_a_name_that_is_given_in_unicode_as_well_does_no_harm(client: FlaskClien
     assert added(client, zipped((member, "Geese."))) == [("pl_n.txt", ["handbook"])]
 
 
-def test_archives_in_one_count_as_what_is_unpacked(client: FlaskClient) -> None:
+def test_archives_in_one_count_as_what_is_unpacked(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_BYTES", 19_500_000)
     runs = b"".join(bytes([number]) * 200 for number in range(250))
-    large = b"PK\x03\x04" + runs * 980 + zipped((zipfile.ZipInfo("empty/"), b""))
+    large = b"PK\x03\x04" + runs * 19 + zipped((zipfile.ZipInfo("empty/"), b""))
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as written:
         written.writestr("large.zip", large)
-        # Each entry names the same bytes: half a megabyte that unpacks for minutes.
+        # Each entry names the same bytes: as many as that unpack for minutes.
         written.filelist.extend(written.filelist * 29)
     answer = add(client, held.getvalue())
     assert [one["reason"] for one in answer.json["refused"]] == [
