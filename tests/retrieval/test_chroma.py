@@ -269,7 +269,8 @@ def found_of_the_nearest(collection: Any, store: Store) -> float:
 def test_it_looks_further_than_chroma_does_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chromadb import PersistentClient, Settings
+    from chromadb import PersistentClient
+    from chromadb.config import Settings
 
     store.add(*range(1, 5001))
     client = PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
@@ -392,7 +393,8 @@ def test_nobody_else_can_reach_it(running: tuple[ChromaIndex, Store]) -> None:
 
 @pytest.mark.long
 def test_a_server_of_ones_own_gets_the_headers_and_is_mended_too(store: Store, tmp_path: Path) -> None:
-    from chromadb import HttpClient, Settings
+    from chromadb import HttpClient
+    from chromadb.config import Settings
 
     store.add(*range(10, 30))
     port = free_port()
