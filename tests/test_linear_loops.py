@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 
 import pytest
 from msgspec.structs import replace
@@ -46,6 +47,7 @@ PIECES = (
     "Z" * 40 + " ",
 )  # fmt: skip
 BEGINS = ("", "# H\n\n| a | b |\n|---|---|\n")
+NUMBERS = count(1)
 TURN = Turn(1, 1, 1, "completed", QUESTION, "", datetime.now(UTC))
 
 
@@ -58,6 +60,11 @@ def check(text: str) -> object:
     # Only a sentence with a citation is compared whole.
     answer = f"{text} herons sat beside grey lakes at nine [1]."
     return with_citation_checks(replace(TURN, answer=answer, sources=passages), answer)
+
+
+def words(text: str) -> None:
+    for terms_of in (tokenize.content_stems, terms.turn_terms, lambda one: terms.query_terms(one, ["english"])):
+        terms_of(f"{text}{next(NUMBERS)}")  # The words of a text read before are remembered.
 
 
 def compute(text: str) -> None:
@@ -108,7 +115,7 @@ LOOPS: dict[str, Callable[[str], object]] = {
         f"{QUESTION} {text[:200]}",
         tuple(replace(source(f"{text[:1500]} {n} herons {text}", n), document_id=n) for n in (1, 2)),
     ),
-    "words": lambda text: (tokenize.content_stems(text), terms.turn_terms(text), terms.query_terms(text, ["english"])),
+    "words": words,
     "headings": lambda text: (chunking.section_starts(text), leads.Leads(text).at(len(text) // 2, 500)),
     "question": lambda text: (
         follow_up.search_query(text, [(text, text)]),
