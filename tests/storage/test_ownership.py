@@ -1,6 +1,8 @@
-"""Whose is what: a store of one person has what is theirs or shared with them, and the rest is not there."""
+"""Whose is what: a store of one person has what is theirs or shared with them, and the rest is not there.
 
-from collections.abc import Callable
+That each route answers so for each id is shown in tests/web/test_matrix.py.
+"""
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,22 +11,17 @@ from sqlalchemy import insert, update
 
 from rag_assistant.records import EVERYTHING, Document, NewDocument, Person, Question, Scope, Turn
 from rag_assistant.records.errors import (
-    AssistantError,
     ConversationNotFound,
     DocumentNotFound,
     LibraryNotFound,
     LibraryReadOnly,
-    TurnNotFound,
 )
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.accounts.people import PeopleStore
-from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.erasing import TurnEraser
-from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
+from rag_assistant.storage.conversations.versions import RatingStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -44,11 +41,7 @@ class Desk:
         own = self.database.for_person(self.person.id)
         self.conversations = ConversationManager(own)
         self.turns = TurnStore(own, "here", str.lower)
-        self.versions = VersionStore(own, str.lower)
-        self.eraser = TurnEraser(own, str)
         self.ratings = RatingStore(own)
-        self.branches = BranchStore(own)
-        self.history = HistoryStore(own)
         self.documents = DocumentStore(own, "here")
         self.chunks = ChunkStore(own)
         self.keywords = KeywordSearch(KeywordIndex(own))
@@ -77,16 +70,6 @@ def new(content: str, **more: Any) -> NewDocument:
     return NewDocument(f"{content}.txt", "text/plain", 3, content, f"file of {content}", **more)
 
 
-def same_error(mine: Callable[[], Any], missing: Callable[[], Any], kind: type[AssistantError], mine_id: int) -> None:
-    """Check that what is somebody else's is refused as what never was."""
-    with pytest.raises(AssistantError) as foreign:
-        mine()
-    with pytest.raises(AssistantError) as absent:
-        missing()
-    assert type(foreign.value) is type(absent.value) is kind
-    assert str(foreign.value) == str(absent.value).replace("999999", str(mine_id))
-
-
 def test_the_first_account_is_an_administrator_and_gets_all_that_was_there(database: Database) -> None:
     turn, _ = TurnStore(database, "here", str.lower).accept(Question("Before?"), "Before?")
     Shelf(database).add("before")
@@ -105,59 +88,6 @@ def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: 
     with pytest.raises(ConversationNotFound):
         ben.conversations.get(made.id)
     assert ben.documents.page(9) == []
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda desk, n: desk.conversations.get(n),
-        lambda desk, n: desk.conversations.change(n, title="x"),
-        lambda desk, n: desk.conversations.delete(n),
-        lambda desk, n: desk.conversations.restore(n),
-        lambda desk, n: desk.eraser.erase_conversation(n),
-        lambda desk, n: desk.turns.page(n, 9),
-        lambda desk, n: list(desk.turns.every(n)),
-        lambda desk, n: desk.turns.accept(Question("And?", n), "And?"),
-        lambda desk, n: desk.branches.etag(n),
-        lambda desk, n: desk.history.undo(n),
-        lambda desk, n: desk.history.move_context_start(n, "clear"),
-        lambda desk, n: desk.history.edit_summary(n, "x"),
-    ],
-)
-@pytest.mark.parametrize("deleted", [False, True])
-def test_another_persons_conversation_does_not_exist(
-    ann: Desk, ben: Desk, use: Callable[[Desk, int], Any], deleted: bool
-) -> None:
-    own = ann.ask("Secret?").conversation_id
-    before = ann.turns.page(own, 9)
-    if deleted:
-        ann.conversations.delete(own)
-    same_error(lambda: use(ben, own), lambda: use(ben, 999999), ConversationNotFound, own)
-    assert ann.conversations.restore(own).deleted_at is None
-    assert ann.turns.page(own, 9) == before
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda desk, n: desk.turns.get(n),
-        lambda desk, n: desk.turns.receipt(n),
-        lambda desk, n: desk.turns.retry(n),
-        lambda desk, n: desk.turns.regenerate(n),
-        lambda desk, n: desk.turns.accept(Question("Else?", edits_turn=n), "Else?"),
-        lambda desk, n: desk.versions.all(n),
-        lambda desk, n: desk.versions.choose(n, 1),
-        lambda desk, n: desk.eraser.erase(n),
-        lambda desk, n: desk.ratings.rate(n, "up", None),
-        lambda desk, n: desk.ratings.remove(n),
-        lambda desk, n: desk.history.mark(n, pinned=True),
-    ],
-)
-def test_another_persons_turn_does_not_exist(ann: Desk, ben: Desk, use: Callable[[Desk, int], Any]) -> None:
-    turn = ann.ask("Secret?")
-    before = ann.turns.get(turn.id)
-    same_error(lambda: use(ben, turn.id), lambda: use(ben, 999999), TurnNotFound, turn.id)
-    assert ann.turns.get(turn.id) == before
 
 
 @both_engines
@@ -192,40 +122,6 @@ def test_the_same_content_is_a_document_in_each_library(ann: Desk, ben: Desk) ->
     assert is_new
     assert mine.id != theirs.id
     assert ben.documents.add(new("same")) == (mine, False)
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda desk, n: desk.documents.get(n),
-        lambda desk, n: desk.documents.text(n),
-        lambda desk, n: desk.documents.with_file(n),
-        lambda desk, n: desk.documents.change(n, name="x"),
-        lambda desk, n: desk.documents.cancel(n),
-        lambda desk, n: desk.documents.queue_again(n),
-        lambda desk, n: desk.documents.delete(n),
-        lambda desk, n: desk.documents.trash(n),
-        lambda desk, n: desk.documents.add(new("newer", replaces=n)),
-    ],
-)
-def test_another_persons_document_does_not_exist(ann: Desk, ben: Desk, use: Callable[[Desk, int], Any]) -> None:
-    document, _ = ann.documents.add(new("secret", tags=("hidden",)))
-    same_error(lambda: use(ben, document.id), lambda: use(ben, 999999), DocumentNotFound, document.id)
-    assert ann.documents.get(document.id) == document
-    assert ben.documents.missing([document.id]) == [document.id]
-    assert ben.documents.names([document.id]) == {}
-    assert ben.documents.tags() == {}
-    assert ben.documents.totals() == {}
-    assert ben.documents.find("", EVERYTHING, 9) == ([], 0)
-
-
-def test_another_persons_trash_is_empty_and_what_is_in_it_does_not_exist(ann: Desk, ben: Desk) -> None:
-    document, _ = ann.documents.add(new("secret"))
-    ann.documents.trash(document.id)
-    assert ben.documents.trashed(9) == []
-    for use in (ben.documents.restore, lambda n: ben.documents.delete(n, in_trash=True)):
-        same_error(lambda use=use: use(document.id), lambda use=use: use(999999), DocumentNotFound, document.id)  # type: ignore[misc]
-    assert [one.id for one in ann.documents.trashed(9)] == [document.id]
 
 
 @pytest.fixture
