@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask, ask_many, say
 from tests.testkit.server_process import ServerProcess
@@ -232,81 +232,6 @@ def test_everything_fits_on_a_phone(page: Page) -> None:
     page.locator(".menu > .more > summary").first.click()
     page.locator(".more[open]").get_by_role("button", name="Delete", exact=True).click(trial=True)
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
-
-
-@pytest.mark.long
-def test_everything_works_without_scripts(
-    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
-) -> None:
-    stub.default = Reply("Five [1].", seconds_before=0.3)
-    context = chromium_without_scripts.new_context(base_url=server.url)
-    page = context.new_page()
-    page.goto("/")
-    page.get_by_label("Your question").fill("How many earlier turns does the model see?")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page).to_have_url(re.compile(r"/conversations/1#turn-1"))
-    expect(page.locator("#turn-1.completed .answer")).to_contain_text("Five [1].")
-    page.locator("#turn-1 .sources a").first.click()
-    expect(page.locator("mark#passage")).to_be_visible()
-    page.goto("/documents")
-    page.locator(".add > summary").click()
-    page.get_by_label("Add documents").set_input_files({"name": "n.txt", "mimeType": "text/plain", "buffer": b"Geese."})
-    page.get_by_role("button", name="Add", exact=True).click()
-    row = page.get_by_role("row", name="n.txt")
-    expect(row).to_be_visible()
-    row.locator(".menu summary").first.click()
-    row.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
-    page.goto("/conversations/1")
-    page.locator("#options > summary").click()
-    page.get_by_role("button", name="Delete conversation").click()
-    page.get_by_role("button", name="Undo").click()
-    expect(page.locator("#turn-1 .answer")).to_contain_text("Five [1].")
-    context.close()
-
-
-PAYLOADS = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<svg/onload=alert(1)>",
-    "![x](https://evil.example/?q=1)",
-    "[click](javascript:alert(1))",
-    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
-    "<style>@import '//evil.example'</style>",
-    '"><script>alert(1)</script>',
-    "<a href='https://evil.example' ping='https://evil.example'>x</a>",
-    "<math><mtext><table><mglyph><style><img src=x onerror=alert(1)>",
-    "{{7*7}} {% raw %}",
-]
-
-
-@pytest.mark.long
-def test_no_text_runs_or_calls_out_wherever_it_stands(page: Page, stub: StubModel, server: ServerProcess) -> None:
-    page.goto("/")
-    for n, payload in enumerate(PAYLOADS, 1):
-        stub.default = Reply(payload, pieces=list(payload))
-        ask(page, payload, n)
-    expect(page.locator("#turn-11 .answer")).to_contain_text("{{7*7}} {% raw %}")
-    page.reload()
-    page.goto("/documents")
-    page.get_by_label("Add documents").set_input_files(
-        {"name": "<img src=x onerror=alert(1)>.md", "mimeType": "text/html", "buffer": "\n\n".join(PAYLOADS).encode()}
-    )
-    expect(page.locator(".uploads .headline")).to_have_text("1 file added")
-    page.get_by_role("link", name="<img src=x onerror=alert(1)>.md").click()
-    expect(page.locator(".drawn")).to_be_visible()
-
-
-@pytest.mark.long
-def test_the_policy_alone_stops_a_script_that_the_sanitiser_let_through(page: Page) -> None:
-    page.goto("/")
-    refused = page.evaluate(
-        """() => {
-            try { document.body.innerHTML += "<img src=x onerror=alert(1)>"; return "allowed"; }
-            catch (error) { return error.name; }
-        }"""
-    )
-    assert refused == "TypeError"
 
 
 @pytest.mark.shared

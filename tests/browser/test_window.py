@@ -1,7 +1,7 @@
 """The window of a conversation: the chip, its panel, the line that moves before anything is kept."""
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Page, Request, expect
 
 from tests.browser.holding import Held
 from tests.browser.talk import above, ask, ask_many, dimmed, mark, window
@@ -143,22 +143,6 @@ def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, ser
     slider.fill("52")
     expect(page.locator(".horizon")).to_have_count(0)
     expect(page.locator(".turn.beyond")).to_have_count(0)
-
-
-@pytest.mark.long
-def test_the_window_is_set_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
-    page = chromium_without_scripts.new_page(base_url=server.url)
-    for number in range(1, 4):
-        known = {} if number == 1 else {"conversation_id": 1}
-        server.call("POST", "/api/query", {"question": f"Question {number}"} | known)
-    page.goto("/conversations/1")
-    control = window(page)
-    expect(control.get_by_role("slider")).to_be_hidden()
-    control.get_by_label("How many earlier turns to send").fill("1")
-    control.get_by_role("button", name="Apply", exact=True).click()
-    expect(page.locator("#window summary")).to_have_text("Memory: last turn")
-    expect(page.locator(".horizon .sentence")).to_have_text("1 of 3 earlier turns (2 over the turn limit)")
-    page.close()
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ That each route takes its form is shown in tests/web every time, without a brows
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -51,23 +50,6 @@ def test_an_answer_that_takes_its_time_comes_by_itself(plain: Page, stub: StubMo
 
 
 @pytest.mark.long
-def test_uploading_and_deleting_a_document(plain: Page, server: ServerProcess, tmp_path: Path) -> None:
-    file = tmp_path / "geese.txt"
-    file.write_text("Geese fly in the shape of a V.")
-    plain.goto("/documents")
-    plain.locator(".add > summary").click()
-    plain.locator("input[type=file]").first.set_input_files(file)
-    plain.get_by_role("button", name="Add", exact=True).click()
-    row = plain.get_by_role("row", name="geese.txt")
-    expect(row).to_be_visible()
-    (document,) = [one for one in server.call("GET", "/api/documents")[1]["documents"] if one["name"] == "geese.txt"]
-    row.locator(".more > summary").click()
-    row.get_by_role("button", name="Delete", exact=True).click()
-    expect(plain.get_by_role("row", name="geese.txt")).to_have_count(0)
-    assert server.call("GET", f"/api/documents/{document['document_id']}")[0] == 404
-
-
-@pytest.mark.long
 def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess) -> None:
     for number in range(1, 4):
         known = {} if number == 1 else {"conversation_id": 1}
@@ -95,21 +77,3 @@ def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess
     say(plain, "/history")
     expect(plain.locator(".result")).to_contain_text("3 turns.")
     expect(plain.locator(".result .dismiss")).to_be_hidden()
-
-
-@pytest.mark.long
-@pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
-def test_the_question_about_older_turns_is_a_form(plain: Page, server: ServerProcess) -> None:
-    for number in range(1, 3):
-        known = {} if number == 1 else {"conversation_id": 1}
-        server.call("POST", "/api/query", {"question": f"Question {number}"} | known)
-    plain.goto("/conversations/1")
-    say(plain, "Question 3")
-    decision = plain.locator(".decision")
-    expect(decision).to_contain_text("This question would leave out 1 earlier turn: turn 1.")
-    expect(decision).to_contain_text("The model would see 1 of 2 earlier turns (1 over the turn limit), about")
-    expect(decision.locator(".no-summary")).to_be_hidden()
-    decision.get_by_label("Remember my choice for this conversation").check()
-    decision.get_by_role("button", name="Leave older turns out").click()
-    expect(plain.locator("#turn-3.completed")).to_be_visible()
-    assert server.call("GET", "/api/conversations/1")[1]["on_overflow"] == "trim"

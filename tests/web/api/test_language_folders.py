@@ -14,23 +14,30 @@ from flask.testing import FlaskClient
 
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.minilm import MiniLM
-from rag_assistant.services import Services
+from rag_assistant.services import GUIDE, Services
 from rag_assistant.web import create_app
-from tests.web.conftest import PAGE, ask, upload
+from tests.web.conftest import PAGE, ask, until, upload
 
 FOLDERS = Path(__file__).parents[1] / "folders"
 
 
-@pytest.fixture
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.long)], ids=["alone", "with the guide"])
 def client(
-    environment: dict[str, str], embedders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    environment: dict[str, str],
+    embedders: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[FlaskClient]:
     """An assistant without a model, with the embedding model that the product has."""
+    if request.param:
+        monkeypatch.setattr("rag_assistant.services.GUIDE", GUIDE)
     shutil.copytree(embedders, tmp_path / "data" / "embedders", dirs_exist_ok=True)
     monkeypatch.setattr(minilm, "MiniLM", MiniLM)
     made = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     services: Services = made.extensions["assistant"]
     services.start()
+    until(lambda: not services.processing.busy)
     yield made.test_client()
     services.close()
 
