@@ -94,9 +94,9 @@ def made_in_functions() -> Iterator[str]:
                 yield f"{module.__name__}, line {call.lineno}"
 
 
-def worst_texts(compiled: re.Pattern[Any]) -> list[Text]:
+def worst_texts(compiled: re.Pattern[Any], every: bool) -> list[Text]:
     """Return texts of usual letters, and such as a pattern's own repetitions match, with ends that don't fit."""
-    texts = [Text("", letter, end) for letter in LETTERS for end in ENDS[:2]]
+    texts = [Text("", letter, end) for letter in LETTERS for end in (ENDS[:2] if every else ENDS[1:2])]
     tree = _parser.parse(compiled.pattern, compiled.flags & ~(re.UNICODE if isinstance(compiled.pattern, bytes) else 0))
     for variant in range(VARIANTS):
         for begin, repeated in _Matching(variant).of(tree):
