@@ -1,7 +1,6 @@
 """Projects: shared or not, what holds in their conversations, and what is left when they go."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.database import Database
 from tests.conftest import both_engines
-from tests.storage.test_ownership import Desk, same_error
+from tests.storage.test_ownership import Desk
 
 
 class Room(Desk):
@@ -47,7 +46,8 @@ def test_a_shared_project_is_used_changed_and_shared_only_as_was_said(rooms: tup
         lambda n: ben.conversations.change(ben.conversations.create("x").id, project_id=n),
     ]
     for use in uses:
-        same_error(partial(use, project.id), partial(use, 999999), ProjectNotFound, project.id)
+        with pytest.raises(ProjectNotFound, match=str(project.id)):
+            use(project.id)
     ann.projects.share(project.id, "ben", "read")
     read = ben.projects.get(project.id)
     assert (read.mine, read.writable, read.shares, read.instructions) == (False, False, (), "Speak of boats.")
