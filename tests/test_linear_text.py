@@ -11,11 +11,11 @@ import pytest
 from tests.testkit.patterns import Pattern, Text, every_pattern, made_in_functions, worst_texts
 
 CHARS = 4_000
-# A pattern takes longer for a character than anything else that is not linear.
-CHARS_OF_A_PATTERN = 1_000
-# Of four times the text: linear is 4, quadratic 16. Less than this time for a character is measured badly.
+# Of four times the text: linear is 4, quadratic 16. Less than this time is measured badly.
 MAX_GROWTH = 9
-MIN_SECONDS_PER_CHAR = 0.00000025
+MIN_SECONDS = 0.001
+# A pattern that is not linear takes longer than a loop that copies what is before.
+CHARS_OF_A_PATTERN, MIN_SECONDS_OF_A_PATTERN = 2_000, 0.0002
 # So that each test ends in time.
 SHARES = 6
 # An exponential pattern doesn't come to the end of more.
@@ -28,13 +28,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.thread_time() - begin
 
 
-def is_linear(work: Callable[[int], object], most: int = CHARS) -> bool:
+def is_linear(work: Callable[[int], object], most: int = CHARS, least: float = MIN_SECONDS) -> bool:
     """Return whether work on a text of a number of characters grows with it; tried again before it is denied."""
     if seconds(partial(work, FEW_CHARS)) > 0.1 or seconds(partial(work, MANY_CHARS)) > 0.5:
         return False
     for chars in (most, most, 2 * most, 2 * most):
         long = seconds(partial(work, chars))
-        if long < MIN_SECONDS_PER_CHAR * chars or long < MAX_GROWTH * seconds(partial(work, chars // 4)):
+        if long < least or long < MAX_GROWTH * seconds(partial(work, chars // 4)):
             return True
     return False
 
@@ -50,7 +50,8 @@ def superlinear(pattern: Pattern, every: bool = False) -> str | None:
     """Return how a pattern takes too long, ``None`` if it never does."""
     for method in pattern.methods:
         for text in worst_texts(pattern.compiled, every):
-            if not is_linear(partial(used, pattern.compiled, method, text), CHARS if every else CHARS_OF_A_PATTERN):
+            sizes = (CHARS, MIN_SECONDS) if every else (CHARS_OF_A_PATTERN, MIN_SECONDS_OF_A_PATTERN)
+            if not is_linear(partial(used, pattern.compiled, method, text), *sizes):
                 return f"{pattern.name}.{method} on {text}"
     return None
 
