@@ -6,7 +6,8 @@ One thread gives out cells; SQL says which process asks which, so that what is l
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from msgspec import Struct, field
@@ -99,7 +100,7 @@ class GridRunner(Struct):
 
     def _look(self, _job: int) -> None:
         while (cell := self._next()) is not None:
-            self._fill(cell)
+            self._begin(cell)
 
     def _next(self) -> ClaimedCell | None:
         """Claim the next cell, unless people need the rest of the answers at once."""
@@ -113,19 +114,28 @@ class GridRunner(Struct):
         resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
         return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens)
 
-    def _fill(self, cell: ClaimedCell, live: LiveTurn | None = None) -> None:
-        """Ask a cell; once it is asked, wait for its answer in a thread, and store the result."""
+    def _begin(self, cell: ClaimedCell) -> None:
+        """Ask a cell; its answer is waited for in a thread."""
+        with self._ending(cell):
+            live = self._ask(cell)
+            threading.Thread(target=self._finish, args=(cell, live), name="cell", daemon=True).start()
+
+    def _finish(self, cell: ClaimedCell, live: LiveTurn) -> None:
+        with self._ending(cell):
+            live.ended.wait()
+            self._keep(cell, live)
+            self.wake()
+
+    @contextmanager
+    def _ending(self, cell: ClaimedCell) -> Iterator[None]:
+        """Store how a cell ended if it can't be asked or stored."""
         try:
-            if live is None:
-                live = self._ask(cell)
-                threading.Thread(target=self._fill, args=(cell, live), name="cell", daemon=True).start()
-            else:
-                live.ended.wait()
-                self._keep(cell, live)
-                self.wake()
+            yield
         except (errors.Busy, errors.LimitReached, errors.StorageFailed) as error:
             self.resting[cell.key[0]] = time.monotonic() + (error.retry_after_seconds or RETRY_SECONDS)
             self.queue.end(cell, "queued", attempts=cell.attempts - 1, asked_at=None)
+        except errors.DocumentNotFound:  # It was moved to the trash, or is no longer shared.
+            self.queue.end(cell, "empty", asked_at=None)
         except errors.AssistantError as error:
             self.queue.end(cell, "failed", error=str(error))
         except Exception:

@@ -38,7 +38,8 @@ class Grid(Shared, frozen=True, kw_only=True):
     """A table over the documents of ``scope``, else of its project; ``cells`` counts them by state.
 
     With ``watch``, new documents are asked by themselves. It stops at ``max_tokens``; ``reason`` says why it stopped by
-    itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``.
+    itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``. Of the cells that are
+    done, ``outdated`` are of a document that has changed since, and ``quoted`` without a model.
     """
 
     id: int = field(name="grid_id")
@@ -53,6 +54,8 @@ class Grid(Shared, frozen=True, kw_only=True):
     reason: str | None = None
     documents: int = 0
     cells: Mapping[CellState, int] = {}
+    outdated: int = 0
+    quoted: int = 0
     estimate: Estimate | None = None
     created_at: datetime
     deleted_at: datetime | None = None

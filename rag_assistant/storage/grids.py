@@ -1,5 +1,6 @@
 """Tables over documents: who may see them, their columns and rows, and which of their cells a process asks when."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import count
@@ -9,6 +10,7 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from rag_assistant.records import MAX_GRID_DOCUMENTS, Cell, CellState, ClaimedCell, Grid, GridColumn, GridRow, Scope
+from rag_assistant.records.answers import QUOTES
 from rag_assistant.records.errors import CellNotFound, GridNotFound, NotGridOwner, NothingToAsk
 from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.storage.conversations.conversations import usable_project
@@ -25,18 +27,19 @@ BUDGET_USED = "The next answer would likely exceed the budget of {n} tokens. Rai
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
 NUMBER, VALUE = RESULT["number"].as_float(), RESULT["value"].as_string()
+_IS_OUTDATED = sa.func.coalesce(documents.c.sha256 != RESULT["sha256"].as_string(), sa.false(), type_=sa.Boolean)
+_IS_QUOTED, _OUTCOME = RESULT["model"].as_string() == QUOTES, RESULT["outcome"].as_string()
 # Which rows are shown: those with such a cell.
 CELL_FILTERS: dict[str, sa.ColumnElement[bool]] = {
-    **{name: RESULT["outcome"].as_string() == name for name in ("value", "not_found", "disagreement")},
-    "doubtful": RESULT["doubt"].as_string().is_not(None),
+    **{name: name == _OUTCOME for name in ("value", "not_found", "disagreement")},
+    "doubtful": RESULT["doubt"].as_string().is_not(None) | (_OUTCOME == "disagreement") | _IS_OUTDATED,
     "failed": STATE == "failed",
     "unanswered": RESULT.is_(None),
 }
-_IS_OUTDATED = sa.func.coalesce(documents.c.sha256 != RESULT["sha256"].as_string(), sa.false(), type_=sa.Boolean)
 # Once a table is stopped, what is running is not queued again: it has this state instead.
 _UNASKED, _IS_STOPPED = sa.case((RESULT.is_(None), "empty"), else_="done"), (grid_cells.c.attempts == 0)
 _CELL = sa.select(*KEY[1:], STATE, RESULT, grid_cells.c.error, _IS_OUTDATED.label("outdated"))
-_COUNTED = grid_cells.alias()
+_COUNTED, _OTHERS = grid_cells.alias(), grids.alias()
 
 
 class GridStore(SharedStore[Grid]):
@@ -109,7 +112,7 @@ class GridStore(SharedStore[Grid]):
         """
         own, states = [grid_cells.c.grid_id == grid_id], ["empty", "failed"]
         if document_id:
-            self.receipt(grid_id, document_id, column_id)
+            self._of_cell(STATE, grid_id, document_id, column_id)
             own, states = _cell_at(grid_id, document_id, column_id), [*states, "done"]
         with self._database.write() as connection:
             row = self._present(connection, grid_id, writers=True)
@@ -118,7 +121,7 @@ class GridStore(SharedStore[Grid]):
             queued, at = cells.values(state="queued", attempts=0, error=None), documents.c.id == KEY[1]
             goes_on = cells.where(STATE == "running", _IS_STOPPED).values(attempts=1)
             begun = connection.execute(goes_on).rowcount + connection.execute(queued.where(STATE.in_(states))).rowcount
-            quoted = RESULT["model"].as_string() == "quotes" if asks_model else sa.false()
+            quoted = _IS_QUOTED if asks_model else sa.false()
             renewed = queued.where(STATE == "done", quoted | sa.exists().where(at, _IS_OUTDATED))
             if not (begun or document_id or connection.execute(renewed).rowcount or row["watch"]):
                 raise NothingToAsk(row["name"])
@@ -178,12 +181,14 @@ class GridStore(SharedStore[Grid]):
 
     def receipt(self, grid_id: int, document_id: int, column_id: int) -> dict[str, Any]:
         """Return a cell's answer as it came, with the messages that were sent for it. Raises as ``start`` does."""
-        self.get(grid_id)
+        return self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id) or {"answer": "", "messages": []}
+
+    def _of_cell(self, column: sa.Column[Any], *key: int) -> Any:
+        self.get(key[0])
         there = KEY[1].in_(sa.select(documents.c.id).where(in_readable_library(self._database)))
-        query = sa.select(grid_cells.c.receipt).where(*_cell_at(grid_id, document_id, column_id), there)
-        if not (receipts := self._values(query)):
-            raise CellNotFound(grid_id, document_id, column_id)
-        return receipts[0] or {"answer": "", "messages": []}
+        if not (values := self._values(sa.select(column).where(*_cell_at(*key), there))):
+            raise CellNotFound(*key)
+        return values[0]
 
     def _present(self, connection: sa.Connection, grid_id: int, *, writers: bool = False) -> sa.RowMapping:
         row = self._own(connection, grid_id, writers=writers)
@@ -197,12 +202,15 @@ class GridStore(SharedStore[Grid]):
         return counted.where(*readable).group_by(grid_cells.c.grid_id)
 
     def _records_of(self, connection: sa.Connection, rows: Sequence[sa.RowMapping]) -> list[Grid]:
-        counts: dict[int, dict[str, int]] = {row["id"]: {} for row in rows}
-        readable = KEY[1].in_(sa.select(documents.c.id).where(in_readable_library(connection)))
-        counted = sa.select(grid_cells.c.grid_id, STATE, sa.func.count()).where(KEY[0].in_(counts), readable)
-        for grid_id, state, number in connection.execute(counted.group_by(grid_cells.c.grid_id, STATE)):
-            counts[grid_id][state] = number
+        counts: dict[int, Counter[str]] = {row["id"]: Counter() for row in rows}
+        renewable = sa.case((STATE != "done", None), (_IS_OUTDATED, "outdated"), (_IS_QUOTED, "quoted"))
+        counted = sa.select(KEY[0], STATE, renewable, sa.func.count()).join(documents, documents.c.id == KEY[1])
+        counted = counted.where(KEY[0].in_(counts), in_readable_library(connection)).group_by(KEY[0], STATE, renewable)
+        for grid_id, *kinds, number in connection.execute(counted):
+            counts[grid_id].update(dict.fromkeys(filter(None, kinds), number))
         whole: Any = [{**row, "scope": row["scope"] or {}, "cells": counts[row["id"]]} for row in rows]
+        for row in whole:
+            row |= {name: row["cells"].pop(name, 0) for name in ("outdated", "quoted")}
         records = super()._records_of(connection, whole)
         return [one if one.mine else replace(one, used_tokens=0, used_seconds=0) for one in records]
 
@@ -221,19 +229,22 @@ class CellQueue(Store):
         waiting = sa.select(grid_cells.c.grid_id).where(STATE == "queued", grid_cells.c.grid_id.not_in(resting))
         if not self._values(waiting.limit(1)):
             return None
-        counted = {state: _COUNTED.c.state == state for state in ("running", "done")}
-        counted["recent"] = _COUNTED.c.asked_at > now() - timedelta(minutes=1)
-        of_grid = sa.select(sa.func.count()).where(_COUNTED.c.grid_id == grids.c.id)
-        counts = (of_grid.where(condition).scalar_subquery().label(name) for name, condition in counted.items())
+        of_owner = sa.select(_OTHERS.c.id).where(_OTHERS.c.person_id == grids.c.person_id)
+        own, theirs = _COUNTED.c.grid_id == grids.c.id, _COUNTED.c.grid_id.in_(of_owner)
+        counted = {state: (own, _COUNTED.c.state == state) for state in ("running", "done")}
+        counted["recent"] = own, _COUNTED.c.asked_at > now() - timedelta(minutes=1)
+        counted |= {f"their_{name}": (theirs, counted[name][1]) for name in ("running", "recent")}
+        number = sa.select(sa.func.count()).select_from(_COUNTED)
+        counts = (number.where(*conditions).scalar_subquery().label(name) for name, conditions in counted.items())
         query = sa.select(grids, *counts).outerjoin(people, people.c.id == grids.c.person_id)
         query = query.where(people.c.disabled_at.is_(None), grids.c.deleted_at.is_(None), grids.c.id.in_(waiting))
         query = query.order_by("running", "recent", grids.c.id).with_for_update(of=grids)
         with self._database.write() as connection:
             for row in connection.execute(query).mappings().all():
-                used, budget, at_once = row["used_tokens"], row["max_tokens"], row["cells_at_once"]
-                if row["person_id"] is not None:
-                    at_once = 0 if row["recent"] >= max_per_minute else min(at_once, max_at_once)
-                if row["running"] >= (at_once if budget is None or used else min(at_once, 1)):
+                used, budget = row["used_tokens"], row["max_tokens"]
+                if row["their_running"] >= max_at_once or row["their_recent"] >= max_per_minute:
+                    continue
+                if row["running"] >= (row["cells_at_once"] if budget is None or used else 1):
                     continue
                 expected = used / max(1, row["done"]) if used else first_tokens
                 if budget is None or used + (row["running"] + 1) * expected <= budget:
@@ -244,15 +255,15 @@ class CellQueue(Store):
     def end(self, cell: ClaimedCell, state: CellState, *, tokens: int = 0, seconds: float = 0, **values: Any) -> None:
         """Store how asking a cell ended, unless others have taken it over, and what it used.
 
-        If it is "queued", it is asked again. After many failures in a row, its table stops.
+        If it is "queued", it is asked again; "empty" takes it off the queue. After many failures, its table stops.
         """
         own = STATE == "running", grid_cells.c.worker == cell.worker
-        state_then = sa.case((_IS_STOPPED, _UNASKED), else_=state) if state == "queued" else state
+        unasked = {"queued": sa.case((_IS_STOPPED, _UNASKED), else_=state), "empty": _UNASKED}
+        ended = sa.update(grid_cells).where(*_cell_at(*cell.key), *own)
         with self._database.write() as connection:
             # As stopping locks them: the table first.
             connection.execute(sa.select(grids.c.id).where(grids.c.id == cell.key[0]).with_for_update())
-            ended = sa.update(grid_cells).where(*_cell_at(*cell.key), *own).values(state=state_then, **values)
-            if not connection.execute(ended).rowcount:
+            if not connection.execute(ended.values(state=unasked.get(state, state), **values)).rowcount:
                 return
             used = {"used_tokens": grids.c.used_tokens + tokens, "used_seconds": grids.c.used_seconds + seconds}
             failures = 0 if state == "done" else grids.c.failures + int(bool(values.get("error")))

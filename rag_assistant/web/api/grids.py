@@ -9,7 +9,7 @@ from rag_assistant.storage.grids import CELL_FILTERS
 from rag_assistant.web.api.sharing import share_with
 from rag_assistant.web.grid_files import FILES
 from rag_assistant.web.request_bodies import ChangeGridBody, NewGridBody, ShareBody
-from rag_assistant.web.request_parsing import one_of, page_limit, read_body, whole_number
+from rag_assistant.web.request_parsing import flag_asked, one_of, page_limit, read_body, whole_number
 from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services, whole_services
 
 blueprint = Blueprint("grids_api", __name__, url_prefix="/api/grids")
@@ -27,10 +27,11 @@ def answer_with(grid: Grid) -> Response:
     return jsonify(data_of(estimated(grid)))
 
 
-@blueprint.get("", policy=READ, answer={"grids": list[Grid]})
+@blueprint.get("", policy=READ, params=("deleted",), answer={"grids": list[Grid]})
 def grids() -> Response:
-    """Return the tables you can read, your own first."""
-    return jsonify(grids=[data_of(estimated(one)) for one in services().grids.all()])
+    """Return the tables you can read, your own first; ``deleted=1`` your own in the trash."""
+    deleted = bool(flag_asked("deleted"))
+    return jsonify(grids=[data_of(estimated(one)) for one in services().grids.all(deleted=deleted)])
 
 
 @blueprint.post("", policy=ASK, answer=Grid, status=201, body=NewGridBody)

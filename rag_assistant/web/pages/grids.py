@@ -34,6 +34,7 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     shown = api.estimated(services().grids.get(grid_id))
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
+    page["renewable"] = shown.outdated + shown.quoted * services().models.connected
     page["params"] = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
     return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
 

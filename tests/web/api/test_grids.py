@@ -21,7 +21,7 @@ from rag_assistant.storage.tables import documents, grid_cells, grids, now
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, Seen, StubModel
-from tests.web.conftest import PAGE, ask, until, upload
+from tests.web.conftest import PAGE, ask, post, until, upload
 
 LEASE = "This lease was signed by Anna Berg on 3 May 2024. The rent is EUR 1,250.00 a month."
 FEE = {"question": "What is the rent in EUR?", "name": "Rent", "type": "number"}
@@ -140,6 +140,55 @@ def test_a_failed_cell_says_why_and_the_table_stops_after_many(client: FlaskClie
     assert rest(client, grid) == {"done": 16}
     refused = client.post(f"/api/grids/{grid}/start", json={})
     assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingToAsk")
+
+
+def test_documents_in_the_trash_count_as_no_failures(client: FlaskClient, stub: StubModel) -> None:
+    ids = [upload(client, f"{LEASE} House {number}.", f"{number}.txt")["document_id"] for number in range(9)]
+    gate = threading.Event()
+    answer_with(stub, {"signed": "Anna Berg [1]"}, gate=gate)
+    grid = start(client, {"name": "Leases", "columns": [SIGNED], "cells_at_once": 1})
+    until(lambda: len(stub.requests) == 1)
+    client.delete(f"/api/documents/{ids[1]}")
+    for one in ids[2:8]:
+        post(client, f"/documents/{one}/delete")
+    gate.set()
+    assert rest(client, grid) == {"done": 2}
+    assert state(client, grid)["reason"] is None
+    assert post(client, "/documents/restore", document_ids=ids[2:8])[0] == 303
+    assert state(client, grid)["cells"] == {"done": 2, "empty": 6}
+
+
+def test_two_tables_of_a_person_share_the_pace(
+    app: Flask, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with quick_passwords():
+        add_person(services, "Ann", "admin")
+        client = client_of(app, "Ann")
+    for number in range(3):
+        upload(client, f"{LEASE} House {number}.", f"{number}.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "1,250.00 EUR [1]"})
+    monkeypatch.setattr(filling, "FREE_SHARE", 0.79)  # Six of 30 questions a minute are left.
+    both = [start(client, BEGUN | {"cells_at_once": 1}) for _ in range(2)]
+    until(lambda: sum(state(client, one)["cells"].get("done", 0) for one in both) == 6)
+    assert not until_more(stub, 6)
+
+
+def test_whatever_is_marked_is_to_be_checked(client: FlaskClient, services: Services, stub: StubModel) -> None:
+    ids = [upload(client, f"{LEASE} House {n}.", f"{n}.txt")["document_id"] for n in range(3)]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    assert rows(client, grid, "?cells=doubtful") == []
+    assert state(client, grid)["outdated"] == 0
+    assert "Renew" not in client.get(f"/tables/{grid}").text
+    with services.database.write() as connection:
+        disagrees = rows(client, grid)[1]["cells"][1]["result"] | {"outcome": "disagreement"}
+        of_second = update(grid_cells).where(grid_cells.c.document_id == ids[1], grid_cells.c.column_id == 2)
+        connection.execute(of_second.values(result=disagrees))
+    upload(client, f"{LEASE} Anew.", "0.txt", replaces=str(ids[0]))
+    until(lambda: state(client, grid)["outdated"] == 2)
+    assert [row["document"] for row in rows(client, grid, "?cells=doubtful")] == ["0.txt", "1.txt"]
+    assert "Renew" in client.get(f"/tables/{grid}").text
 
 
 def test_a_budget_is_kept_with_several_at_once(client: FlaskClient, stub: StubModel) -> None:
@@ -370,6 +419,8 @@ def test_the_trash_restores_and_erases(client: FlaskClient, services: Services, 
     assert "Leases" in client.get("/deleted").text
     assert client.post(f"/api/grids/{grid}/restore", json={}).json["cells"] == {"done": 2}
     client.delete(f"/api/grids/{grid}")
+    assert [one["name"] for one in client.get("/api/grids?deleted=1").json["grids"]] == ["Leases"]
+    assert client.get("/api/grids").json["grids"] == []
     assert client.post(f"/api/grids/{grid}/erase", json={}).status_code == 204
     with services.database.read() as connection:
         assert connection.execute(grid_cells.select()).all() == []
