@@ -36,19 +36,20 @@ OVERFLOW = click.option(
 @CONVERSATION
 @LIMIT
 @OVERFLOW
+@click.option("--after", help="Only documents dated from this day, month or year on.")
+@click.option("--before", help="Only documents dated up to this day, month or year.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API returns it.")
 def ask(
     api: Api,
     question: str,
     conversation: int | None,
     max_history_turns: str | None,
-    on_overflow: str | None,
     as_json: bool,
+    **given: str | None,
 ) -> None:
     """Ask a question and print the answer as it is written."""
     body = _question(question, conversation, _history_limit(max_history_turns))
-    if on_overflow is not None:
-        body["on_overflow"] = on_overflow
+    body |= {name: value for name, value in given.items() if value is not None}
     try:
         _read_pending(api)
         last = _follow(api, body, None if as_json else _print_event)

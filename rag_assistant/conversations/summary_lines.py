@@ -132,8 +132,8 @@ LEAD_OF_MODEL = "The model's answer:"
 MODEL_LEAD = f"\n\n{LEAD_OF_MODEL}\n\n"
 NOTHING_FOUND = "No matching passages in your documents."
 NOTHING_IN_SCOPE = (
-    "No matching passages in the {n} documents that this question is limited to. Without the filter, or outside the "
-    "project, all documents are searched."
+    "No matching passages in the documents that this question is limited to ({n} in all). Without the filter, or "
+    "outside the project, all documents are searched."
 )
 LEAD_NEAR_BEFORE_1_1 = "Nothing in your documents answers this directly. The nearest is:"
 # The share of the turns' length that is kept; a few short turns may be kept almost completely.

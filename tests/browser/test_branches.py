@@ -42,6 +42,21 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+@pytest.mark.shared
+def test_an_edited_question_stays_about_documents_of_its_time(page: Page) -> None:
+    [library, *_] = page.request.get("/api/libraries").json()["libraries"]
+    scope = {"library_ids": [library["library_id"]], "after": "2024-05", "before": "2026"}
+    asked = page.request.post("/api/query", data={"question": "When?"} | scope).json()
+    page.goto(f"/conversations/{asked['conversation_id']}")
+    edit(page, 1)
+    page.get_by_label("Edited question").fill("Since when?")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-1.completed .question")).to_have_text("Since when?")
+    edit(page, 1)
+    for name, day in (("after", "2024-05"), ("before", "2026")):
+        expect(page.locator(f".edit-question [name={name}]")).to_have_value(day)
+
+
 @pytest.mark.long
 def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     ask_many(page, 1)

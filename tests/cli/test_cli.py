@@ -34,6 +34,15 @@ def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub:
     ]  # fmt: skip
 
 
+def test_ask_searches_documents_of_a_time_alone(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "geese.txt").write_text("Geese hiss.")
+    shell("documents", "add", str(tmp_path / "geese.txt"))
+    for days, found in ((("--after", "2100"), 0), (("--after", "2001-05", "--before", "2100"), 1)):
+        asked = shell("ask", "Do geese hiss?", *days, "--json")
+        assert json.loads(asked.stdout)["search"]["found"] == found
+    assert "after" in shell("ask", "How many?", "--after", "yesterday").stderr
+
+
 def test_ask_tells_what_the_model_did_not_see(shell: Shell, stub: StubModel) -> None:
     shell("ask", "One")
     shell("ask", "Two", "--conversation", "1")

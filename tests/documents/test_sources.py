@@ -165,7 +165,7 @@ def test_a_folder_that_is_not_mounted_deletes_nothing(watched: Watched, folder: 
     assert problem == (
         f"There is no folder {folder}."
         if how == "gone"
-        else "It is empty now. Its 2 documents were kept; delete them if you no longer need them."
+        else "It is empty now. Its documents (2 in all) were kept; delete them if you no longer need them."
     )
 
 

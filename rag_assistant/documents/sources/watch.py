@@ -107,7 +107,7 @@ class Sources:
         held = 0 if files else len([origin for origin in self._documents.by_origin() if source.holds(origin)])
         if held:
             raise OriginUnavailable(
-                f"It is empty now. Its {held} documents were kept; delete them if you no longer need them."
+                f"It is empty now. Its documents ({held} in all) were kept; delete them if you no longer need them."
             )
 
     def _take_in_all(self, source: Source, files: dict[str, SourceFile]) -> list[tuple[str, str]]:

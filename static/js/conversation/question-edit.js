@@ -66,12 +66,14 @@ async function save(form) {
   form.dataset.key ??= newKey();
   const [ids, libraries] = ["document_ids", "library_ids"].map((name) => fields.getAll(name).map(Number));
   const tags = fields.getAll("tags");
+  const days = [...fields].filter(([name]) => name === "after" || name === "before");
   const body = {
     question: fields.get("question"),
     edits_turn: Number(fields.get("edits_turn")),
     ...(ids.length ? { document_ids: ids } : {}),
     ...(libraries.length ? { library_ids: libraries } : {}),
     ...(tags.length ? { tags } : {}),
+    ...Object.fromEntries(days),
   };
   try {
     await goToTurn(await sendQuestion(body, form.dataset.key));

@@ -185,6 +185,7 @@ def test_where_a_part_of_the_library_has_nothing_it_is_said_and_all_documents_ar
 def test_where_a_filter_of_one_question_finds_nothing_it_is_said_what_was_searched(client: FlaskClient) -> None:
     answer = ask(client, "Which parliament votes about taxation?", document_ids=[1])
     assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=1))
+    assert "1 documents" not in answer["answer"]
 
 
 def test_where_a_filter_has_no_document_all_are_offered(client: FlaskClient) -> None:
