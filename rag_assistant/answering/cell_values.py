@@ -61,10 +61,8 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     results = [_at(_typed(source.text[slice(*one)], column), source, one) for one in ranges]
     if not results:
         return CellResult("not_found")
-    # Whether a sentence means yes or no is for its reader.
-    is_shown = column.type == "yes_no"
-    otherwise = results[0] if is_shown else replace(results[0], outcome="not_found", value="", doubt=None)
-    return next((one for one in results if one.doubt != "wrong_type"), otherwise)
+    nothing = replace(results[0], outcome="not_found", value="", doubt=None)
+    return next((one for one in results if one.doubt != "wrong_type"), nothing)
 
 
 def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
@@ -82,8 +80,16 @@ def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> Cell
         return replace(result, doubt="not_cited")
     if _is_strange(value, answer, sources, column.type):
         result = replace(result, doubt="not_in_passage")
-    span = nearest_range(SearchQuery(f"{value} {column.question}"), sources[0], None)
-    return _at(result, sources[0], span or (0, len(sources[0].text)))
+    return _at(result, sources[0], _range_of(value, column, sources[0]))
+
+
+def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]:
+    """Return the range of the sentence nearest to a value; all of a passage that has neither such words nor values."""
+    about = f"{value} {column.question}"
+    start, end = nearest_range(SearchQuery(about), source, None) or (0, 0)
+    sentence = source.text[start:end]
+    values, there = ({number or written for written, number in _values_of(column, one)} for one in (value, sentence))
+    return (start, end) if content_stems(about) & content_stems(sentence) or values & there else (0, len(source.text))
 
 
 def _plain(text: str) -> str:

@@ -5,20 +5,24 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_assistant.answering.cell_values import result_of
-from rag_assistant.records import GridColumn, Source, Turn
+from rag_assistant.records import CellResult, GridColumn, Source, Turn
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def cell(answer: str, text: str, question: str, kind: str) -> tuple[str, str, float | None, str | None]:
     """Return outcome, value, number and doubt of a model's answer to a question about one passage."""
+    result = result_about(f"{answer} [1]", text, question, kind)
+    return result.outcome, result.value, result.number, result.doubt
+
+
+def result_about(answer: str, text: str, question: str, kind: str, model: str | None = "stub") -> CellResult:
     source = Source(n=1, document_id=1, document="a.txt", page=None, start=0, end=len(text), text=text, score=1.0)
     turn = Turn(
-        id=1, conversation_id=1, number=1, question=question, answer=f"{answer} [1]", status="completed",
-        sources=(source,), model="stub", created_at=NOW,
+        id=1, conversation_id=1, number=1, question=question, answer=answer, status="completed",
+        sources=(source,), model=model, created_at=NOW,
     )  # fmt: skip
-    result = result_of(turn, GridColumn(1, "", question, kind))  # type: ignore[arg-type]
-    return result.outcome, result.value, result.number, result.doubt
+    return result_of(turn, GridColumn(1, "", question, kind))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,23 @@ def test_another_facts_contradiction_is_none_of_the_cells() -> None:
     assert cell("2025-01-01", text, "When does the contract start?", "date")[:2] == ("value", "2025-01-01")
     priced = cell("EUR 7,500.00", text, "What is the contract price?", "number")
     assert priced[0] == "disagreement"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "outcome", "value"),
+    [("Pets need the consent of the owner.", "not_found", ""), ("Pets allowed: no.", "value", "no")],
+)
+def test_without_a_model_yes_or_no_is_only_what_is_written_so(sentence: str, outcome: str, value: str) -> None:
+    quote = f"Here is what your documents say:\n\n> {sentence} [1]"
+    result = result_about(quote, sentence, "Are pets allowed?", "yes_no", model=None)
+    assert (result.outcome, result.value, result.doubt, result.quote) == (outcome, value, None, sentence)
+
+
+def test_a_value_leads_to_its_sentence_or_else_to_the_beginning_of_its_passage() -> None:
+    text = "Rules of the house\n\nThe garden is nice. The gate is green. The tenant pays EUR 900 each month. Dogs may live there."
+    rent = result_about("900 EUR [1]", text, "Wie hoch ist die Miete?", "number")
+    assert rent.quote == "The tenant pays EUR 900 each month."
+    signed = result_about("2024-05-03 [1]", "The garden is nice. Signed 3 May 2024. It is big.", "签署日期？", "date")
+    assert signed.quote == "Signed 3 May 2024."
+    pets = result_about("ja [1]", text, "Sind Haustiere erlaubt?", "yes_no")
+    assert (pets.start, pets.end) == (0, len(text))
