@@ -18,7 +18,7 @@ from rag_assistant.answering.cell_values import INSTRUCTIONS, result_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
 from rag_assistant.answering.writer import NOT_FINISHED
-from rag_assistant.conversations.model_profile import PASSAGES
+from rag_assistant.conversations.model_profile import PASSAGES, min_limit
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.models import LanguageModels
@@ -34,6 +34,8 @@ POLL_INTERVAL_SECONDS, RETRY_SECONDS = 2.0, 10.0
 FREE_SHARE = 0.25
 # Before a cell is answered: the tokens of a request without its passages, and of a passage, as the guide's are.
 REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
+# With a budget, an answer has at most so many tokens: a value, and the thoughts before it; and at least so many.
+MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 # What may pass by itself: such a cell is asked again.
 MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
 
@@ -143,7 +145,15 @@ class GridRunner(Struct):
             self.queue.end(cell, "failed", error=NOT_FINISHED)
 
     def _ask(self, cell: ClaimedCell) -> LiveTurn:
-        options = AnswerOptions(mode="documents", instructions=INSTRUCTIONS[cell.column.type], notes=False)
+        settings, most = self.settings(), None
+        if cell.left_tokens is not None:
+            most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, cell.left_tokens - _first_tokens(settings)))
+        options = AnswerOptions(
+            mode="documents",
+            instructions=INSTRUCTIONS[cell.column.type],
+            max_answer_tokens=min_limit(most, settings.max_answer_tokens),
+            notes=False,
+        )
         question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
         sent = SentHistory([{"role": "user", "content": question.text}])
         return self.assistant_of(cell.person_id).ask_stateless(question, sent)

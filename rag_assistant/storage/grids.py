@@ -247,9 +247,10 @@ class CellQueue(Store):
                 if row["running"] >= (row["cells_at_once"] if budget is None or used else 1):
                     continue
                 expected = used / max(1, row["done"]) if used else first_tokens
-                if budget is None or used + (row["running"] + 1) * expected <= budget:
-                    return _take(connection, row, worker)
-                _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{row['max_tokens']:,}"))
+                left = None if budget is None else int(budget - used - row["running"] * expected)
+                if left is None or left >= expected:
+                    return _take(connection, row, worker, left)
+                _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{budget:,}"))
         return None
 
     def end(self, cell: ClaimedCell, state: CellState, *, tokens: int = 0, seconds: float = 0, **values: Any) -> None:
@@ -282,14 +283,14 @@ class CellQueue(Store):
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
 
 
-def _take(connection: sa.Connection, row: sa.RowMapping, worker: str) -> ClaimedCell:
+def _take(connection: sa.Connection, row: sa.RowMapping, worker: str, left: int | None) -> ClaimedCell:
     query = sa.select(*KEY, grid_cells.c.attempts, documents.c.sha256).where(KEY[0] == row["id"], STATE == "queued")
     query = query.join(documents, documents.c.id == grid_cells.c.document_id).order_by(*KEY).limit(1)
     *key, attempts, sha256 = connection.execute(query).one()
     begun = {"state": "running", "worker": worker, "attempts": attempts + 1, "asked_at": now()}
     connection.execute(sa.update(grid_cells).where(*_cell_at(*key)).values(begun))
     column = next(GridColumn(**one) for one in row["columns"] if one["id"] == key[2])
-    return ClaimedCell((key[0], key[1], key[2]), column, row["person_id"], worker, attempts + 1, sha256)
+    return ClaimedCell((key[0], key[1], key[2]), column, row["person_id"], worker, attempts + 1, sha256, left)
 
 
 def _cell_at(*key: int) -> list[sa.ColumnElement[bool]]:

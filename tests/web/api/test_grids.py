@@ -205,6 +205,9 @@ def test_a_budget_is_kept_with_several_at_once(client: FlaskClient, stub: StubMo
     after = state(client, grid)
     assert "9,000 tokens" in after["reason"]
     assert after["used_tokens"] == 8000
+    # However long an answer gets, it takes no more than what is left.
+    assert all(0 < one.body["max_tokens"] <= 9000 - 2000 * n for n, one in enumerate(stub.requests))
+    assert stub.requests[0].body["max_tokens"] == filling.MAX_CELL_TOKENS
     assert after["estimate"]["tokens"] == 16000
     again = start(client, BEGUN | {"max_tokens": 3000, "cells_at_once": 8})
     rest(client, again)
