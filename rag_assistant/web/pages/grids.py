@@ -1,5 +1,7 @@
 """The pages of tables over documents, as plain forms."""
 
+from typing import Any
+
 from flask import Blueprint, render_template, request
 
 from rag_assistant.records import MAX_GRID_COLUMNS
@@ -21,11 +23,12 @@ to_grid = to("grid_pages.grid", "grid_id")
 
 
 @blueprint.get("/tables", policy=READ)
-def grids() -> str:
+def grids(error: AssistantError | None = None) -> str:
     """Show all tables, and a form for a new one: about the documents named in the address, or all."""
-    names = services().documents.names(ids_of("documents", request.args.getlist("documents")))
+    named = request.args.getlist("documents") or request.form.getlist("document_ids")
+    names = services().documents.names(ids_of("documents", named))
     shown = {"grids": services().grids.all(), "names": names, "all_projects": services().projects.all()}
-    return render_template("grids.html", **shown, **frame(None))
+    return render_template("grids.html", columns=_columns_typed(), error=error, **shown, **frame(None))
 
 
 @blueprint.get(ONE, policy=READ)
@@ -35,24 +38,29 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
     page["renewable"] = shown.outdated + shown.quoted * services().models.connected
+    page["columns"] = _columns_typed() if "column_id" in request.form else shown.columns
     page["params"] = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
     return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
 
 
-def _sent(model: type[Body]) -> Body:
-    """Return the form as a body; its columns are lines of repeated fields, of which those without a question go."""
+def _columns_typed() -> list[dict[str, Any]]:
+    """Return the form's columns: lines of repeated fields, of which those without a question go."""
     names = ("id", "name", "question", "type")
     lines = zip(*(request.form.getlist(f"column_{name}") for name in names), strict=False)
-    columns = [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+    return [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+
+
+def _sent(model: type[Body]) -> Body:
+    columns = _columns_typed()
     numbered = [one | {"id": int(one["id"]) if spells_number(one["id"]) else None} for one in columns]
     return checked(model, form_fields(model) | ({"columns": numbered} if columns else {}))
 
 
 shared = as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)
 for rule, policy, name, view in (
-    ("/tables", ASK, "add", as_form(lambda: api.add(_sent(NewGridBody)), to_grid)),
-    (ONE, ASK, "change", as_form(lambda grid_id: api.change(grid_id, _sent(ChangeGridBody)), to_grid)),
-    (f"{ONE}/start", ASK, "start", as_form(api.start, to_grid)),
+    ("/tables", ASK, "add", as_form(lambda: api.add(_sent(NewGridBody)), to_grid, grids)),
+    (ONE, ASK, "change", as_form(lambda grid_id: api.change(grid_id, _sent(ChangeGridBody)), to_grid, grid)),
+    (f"{ONE}/start", ASK, "start", as_form(api.start, to_grid, grid)),
     (f"{ONE}/stop", ASK, "stop", as_form(api.stop, to_grid)),
     (f"{ONE}/cells/<int:document_id>/<int:column_id>/again", ASK, "again", as_form(api.again, to_grid)),
     (f"{ONE}/shares", ASK_AS_PERSON, "share", shared),

@@ -478,6 +478,35 @@ def test_what_cannot_be_a_table_is_refused(empty: FlaskClient, body: dict[str, A
     assert words in response.json["error"]["message"]
 
 
+def of_columns(*columns: tuple[str, str]) -> dict[str, list[str]]:
+    """Return columns as the fields of a form, by question and type."""
+    questions, types = zip(*columns, strict=True)
+    return {"column_id": [""] * len(columns), "column_name": ["Head"] * len(columns)} | {
+        "column_question": list(questions), "column_type": list(types)
+    }  # fmt: skip
+
+
+def test_a_refused_form_comes_back_as_it_was_filled(client: FlaskClient) -> None:
+    document = str(upload(client, LEASE, "lease.txt")["document_id"])
+    fields: dict[str, Any] = of_columns(("Who signed?", "text"), ("", "text"), ("When?", "date"))
+    status, page = post(client, "/tables", name="Leases of 2024", tags="no such tag", **fields)
+    assert (status, page.count('role="alert"')) == (422, 1)
+    for part in ('value="Leases of 2024"', 'value="no such tag"', 'value="Who signed?"', 'value="When?"'):
+        assert part in page
+    assert 'value="date" selected' in page
+    status, page = post(client, "/tables", name="Leases", document_ids=document, **of_columns(("", "text")))
+    assert (status, page.count('role="alert"')) == (422, 1)
+    assert f'name="document_ids" value="{document}"' in page
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    sent = {"name": "Renamed", "max_tokens": "1,500", "cells_at_once": "7", "watch": ["false", "true"]}
+    status, page = post(client, f"/tables/{grid}", **sent, **fields)
+    assert (status, page.count('role="alert"')) == (422, 1)
+    for part in ('value="Renamed"', 'value="1,500"', 'value="7"', 'value="Who signed?"', 'value="true" checked'):
+        assert part in page
+    assert page.index('<details class="grid-settings" open') < page.index('role="alert"') < page.index('value="1,500"')
+    assert client.get(f"/tables/{grid}", headers=PAGE).text.count('value="What is the rent in EUR?"') == 1
+
+
 def fill_up(database: Database, count: int, columns: int) -> None:
     """Store a table whose cells are answered."""
     moment = now()
