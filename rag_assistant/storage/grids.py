@@ -230,10 +230,10 @@ class CellQueue(Store):
         if not self._values(waiting.limit(1)):
             return None
         of_owner = sa.select(_OTHERS.c.id).where(_OTHERS.c.person_id == grids.c.person_id)
-        own, theirs = _COUNTED.c.grid_id == grids.c.id, _COUNTED.c.grid_id.in_(of_owner)
+        own, of_person = _COUNTED.c.grid_id == grids.c.id, _COUNTED.c.grid_id.in_(of_owner)
         counted = {state: (own, _COUNTED.c.state == state) for state in ("running", "done")}
         counted["recent"] = own, _COUNTED.c.asked_at > now() - timedelta(minutes=1)
-        counted |= {f"their_{name}": (theirs, counted[name][1]) for name in ("running", "recent")}
+        counted |= {f"{name}_of_person": (of_person, counted[name][1]) for name in ("running", "recent")}
         number = sa.select(sa.func.count()).select_from(_COUNTED)
         counts = (number.where(*conditions).scalar_subquery().label(name) for name, conditions in counted.items())
         query = sa.select(grids, *counts).outerjoin(people, people.c.id == grids.c.person_id)
@@ -242,7 +242,7 @@ class CellQueue(Store):
         with self._database.write() as connection:
             for row in connection.execute(query).mappings().all():
                 used, budget = row["used_tokens"], row["max_tokens"]
-                if row["their_running"] >= max_at_once or row["their_recent"] >= max_per_minute:
+                if row["running_of_person"] >= max_at_once or row["recent_of_person"] >= max_per_minute:
                     continue
                 if row["running"] >= (row["cells_at_once"] if budget is None or used else 1):
                     continue
