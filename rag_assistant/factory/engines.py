@@ -20,9 +20,8 @@ from rag_assistant.files.store import FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.embeddings import EndpointEmbedder, EndpointReranker
 from rag_assistant.records import KnownEmbedder
-from rag_assistant.records.errors import SettingsError
+from rag_assistant.records.errors import EmbedderFailed, SettingsError
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
@@ -153,7 +152,7 @@ def embedder_source(values: Settings) -> dict[str, Any]:
 
 
 def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> EmbeddingModel:
-    """Return the embedding model of a source, not loaded yet."""
+    """Return the embedding model of a source, not loaded yet. Raises EmbedderFailed for one of an earlier version."""
     kind, _, name = source["embedder"].partition(":")
     if kind == "builtin":
         return minilm.MiniLM(data_dir / EMBEDDERS)
@@ -165,8 +164,7 @@ def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> E
         shared = values.openai_api_key if values.embedding_base_url is None else None
         key = (values.embedding_api_key or shared) if own else None
         return EndpointEmbedder(source["base_url"], key, name, values.connect_timeout_seconds)
-    own_options = values.embedder_options if source["embedder"] == values.embedder else None
-    return ChromaEmbedder(name, own_options or {})
+    raise EmbedderFailed(f'The embedding model "{source["embedder"]}" is no longer supported.')
 
 
 def open_reranker(values: Settings) -> EndpointReranker | None:

@@ -1,19 +1,10 @@
 """How documents are read and searched."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
 from rag_assistant.settings.declaration import Group, Url, at_start, setting
-
-# The functions of Chroma 1.5; a test compares them.
-CHROMA_FUNCTIONS = (
-    "amazon_bedrock", "baseten", "chroma-cloud-qwen", "chroma_langchain", "cloudflare_workers_ai", "cohere", "default",
-    "google_gemini", "google_genai", "google_generative_ai", "google_palm", "google_vertex", "huggingface",
-    "huggingface_server", "instructor", "jina", "mistral", "morph", "nomic", "ollama", "onnx_mini_lm_l6_v2",
-    "open_clip", "openai", "perplexity", "roboflow", "sentence_transformer", "text2vec", "together_ai", "voyageai",
-)  # fmt: skip
-
 
 # Credentials in an address would be shown and logged; git and ssh store them elsewhere.
 DocumentSource = Annotated[
@@ -46,19 +37,16 @@ class DocumentSettings(Group):
     """Maximum length of a document chunk, in characters. Existing documents need reindex --read-again."""
     embedder: str = at_start(
         "builtin",
-        allowed="builtin, builtin-multilingual, endpoint:MODEL such as endpoint:text-embedding-3-small, or "
-        "chroma:FUNCTION with one of Chroma's embedding functions, such as chroma:ollama",
-        pattern=rf"^(builtin|builtin-multilingual|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
+        allowed="builtin, builtin-multilingual, or endpoint:MODEL such as endpoint:text-embedding-3-small",
+        pattern=r"^(builtin|builtin-multilingual|endpoint:\S+)$",
     )
     """What embeds documents and questions: the built-in embedding model for English, the one for many languages (needs
-    the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. After a
-    change, everything is re-embedded in the background."""
+    the extra multilingual), or one at an OpenAI-compatible endpoint. After a change, everything is re-embedded in the
+    background."""
     embedding_base_url: Url | None = at_start(None)
     """The endpoint for embeddings. null: the one that answers questions."""
     embedding_api_key: str | None = at_start(None)
     """API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged."""
-    embedder_options: dict[str, Any] | None = at_start(None, allowed="an object with the function's options, or null")
-    """Options for Chroma's embedding function, such as url and model_name for chroma:ollama."""
     rerank_model: str | None = at_start(None, min_length=1)
     """A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It sorts the best 50 passages for
     each question. null: the search's own order."""

@@ -14,7 +14,7 @@ from rag_assistant.settings.server import ServerSettings
 # Secrets of other people's accounts aren't stored in a file that is copied, mailed or committed.
 ENVIRONMENT_ONLY = frozenset({"oidc_client_secret", "smtp_password"})
 SECRET = ENVIRONMENT_ONLY | {
-    "openai_api_key", "embedding_api_key", "rerank_api_key", "embedder_options", "chroma_headers", "database_url",
+    "openai_api_key", "embedding_api_key", "rerank_api_key", "chroma_headers", "database_url",
     "mcp_servers",
 }  # fmt: skip
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
 from rag_assistant.settings.schema import ENVIRONMENT_ONLY, OBJECTS, Settings
@@ -233,20 +232,6 @@ def test_a_setting_that_needs_a_restart_waits_for_it_and_says_so(file: Path, cap
     live.look()
     assert live.restart_required == ()
     assert live.version != waiting
-
-
-def test_an_embedding_function_that_chroma_does_not_have_is_refused() -> None:
-    assert load_settings('{"embedder": "chroma:ollama"}', {}).values.embedder == "chroma:ollama"
-    with pytest.raises(
-        SettingsError, match='line 1: embedder is "chroma:nope"; it must be builtin, builtin-multilingual, endpoint'
-    ):
-        load_settings('{"embedder": "chroma:nope"}', {})
-
-
-def test_the_embedding_functions_are_those_that_chroma_has() -> None:
-    from chromadb.utils.embedding_functions import known_embedding_functions
-
-    assert set(known_embedding_functions) == set(CHROMA_FUNCTIONS)
 
 
 def test_a_broken_file_stops_the_start(file: Path) -> None:

@@ -29,7 +29,6 @@ def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[s
         "embedding_base_url": stub.url,
         "embedding_api_key": CANARIES["embedding_api_key"],
         "chroma_headers": json.dumps({"Authorization": CANARIES["chroma_headers"]}),
-        "embedder_options": json.dumps({"api_key": CANARIES["embedder_options"]}),
         "rerank_model": "order",
         "rerank_base_url": stub.url,
         "rerank_api_key": CANARIES["rerank_api_key"],

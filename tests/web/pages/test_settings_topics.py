@@ -31,7 +31,7 @@ def test_a_setting_tells_its_value_what_is_allowed_and_where_it_comes_from() -> 
 
 @pytest.mark.parametrize("name", sorted(SECRET))
 def test_a_secret_is_never_shown(name: str) -> None:
-    objects = ("chroma_headers", "embedder_options", "mcp_servers")
+    objects = ("chroma_headers", "mcp_servers")
     secret: object = {"api_key": "sk-canary"} if name in objects else "sk-canary"
     view = view_of(name, Settings().model_copy(update={name: secret}))
     assert view.value == "set"
