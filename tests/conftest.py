@@ -28,6 +28,7 @@ from tests.testkit.loopback_only import loopback_only
 from tests.testkit.s3_server import KEY, SECRET, FaultyProxy, S3Missing, S3Server
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.stub_model import StubModel
+from tests.testkit.unconfined import read_here
 
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000
@@ -39,7 +40,7 @@ os.environ["SSL_CERT_DIR"] = "/etc/ssl/certs"
 # How long an example takes to make and to try says how busy the machine is.
 settings.register_profile(
     "busy",
-    max_examples=int(os.environ.get("EXAMPLES", "30")),
+    max_examples=int(os.environ.get("EXAMPLES", "20")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -120,6 +121,7 @@ def embedders(run_folder: Path) -> Path:
 @pytest.fixture
 def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The command line over data of its own, with the stub model and a quick embedder."""
+    read_here(monkeypatch)
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
     for module in ("maintenance", "documents"):

@@ -38,9 +38,9 @@ def server(tmp_path: Path, stub: StubModel, migrated: Path, embedders: Path) -> 
     server.kill()
 
 
-@pytest.mark.parametrize("starts", [2, pytest.param(20, marks=pytest.mark.long)])
-def test_a_burst_of_first_questions_is_answered_and_ends_no_server(server: ServerProcess, starts: int) -> None:
-    for _ in range(starts):
+@pytest.mark.long  # What many threads touch first at once: test_first_touch.py.
+def test_a_burst_of_first_questions_is_answered_and_ends_no_server(server: ServerProcess) -> None:
+    for _ in range(20):
         server.start("/healthz")
         assert burst(server.port) == ["end"] * PEOPLE, server.log.read_text()
         server.kill()

@@ -6,6 +6,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -109,9 +110,14 @@ def test_what_another_server_sends_without_end_is_given_up(ask: Ask, shape: Shap
     assert sum(sent) < MAX_SENT
 
 
+@cache
+def packed_zeros() -> bytes:
+    return gzip.compress(bytes(60_000_000))
+
+
 @pytest.mark.parametrize("ask", ASKING)
 def test_what_is_packed_does_not_take_the_memory_of_what_it_becomes(ask: Ask, tmp_path: Path) -> None:
-    packed = gzip.compress(bytes(60_000_000))
+    packed = packed_zeros()
     head = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     with lying_endpoint(lambda _: Shape(head + packed)) as url, suppress(AssistantError):
         ask(f"{url}/nothing", tmp_path)  # What it needs is loaded.

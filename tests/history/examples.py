@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 many_examples = settings(
-    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("HISTORY_EXAMPLES", "20")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

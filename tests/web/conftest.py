@@ -7,19 +7,17 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
-from rag_assistant.extraction.sandbox_process import confined
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.retrieval.embeddings import minilm
@@ -29,12 +27,10 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.web import create_app
 from tests.testkit.embedders import WordHashEmbedder
 from tests.testkit.stub_model import StubModel
+from tests.testkit.unconfined import read_apart, read_here
 
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
-# What reads files in confined processes, apart from the recognition of text.
-READERS = ("conversations.exchange.files", "extraction.archives", "extraction.extract", "extraction.page_render")
-READING = threading.Lock()
 LATE_SECONDS = 0.2
 FIRST_PAUSE_SECONDS, LAST_PAUSE_SECONDS = 0.02, 0.1
 
@@ -112,21 +108,13 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "OWN_ADDRESSES", {})
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
-    for module in READERS:
-        monkeypatch.setattr(f"rag_assistant.{module}.confined", unconfined)
-
-
-def unconfined(module: str, file: Path | IO[bytes], arguments: Sequence[str], _: object) -> Iterator[bytes]:
-    """Yield what a confined process would: to start one takes longer than to add a document. PDFium has one thread."""
-    with READING:
-        yield from import_module(module).work(file, *arguments)
+    read_here(monkeypatch)
 
 
 @pytest.fixture
 def confined_readers(stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read files in processes of their own, as ever."""
-    for module in READERS:
-        monkeypatch.setattr(f"rag_assistant.{module}.confined", confined)
+    read_apart(monkeypatch)
 
 
 @pytest.fixture
