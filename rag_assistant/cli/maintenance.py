@@ -228,7 +228,7 @@ def export(services: Services, file: Path, person: str | None) -> None:
 def import_(services: Services, file: Path, person: str | None) -> None:
     """Import conversations from FILE.
 
-    FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat, or an
+    FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI's chats, or an
     archive made by "export", whose documents are added, too. What is here already is skipped.
     """
     with file.open("rb") as opened:

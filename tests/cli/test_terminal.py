@@ -22,7 +22,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("on_a_terminal")
 def test_an_answer_a_title_and_an_import_steer_no_terminal(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
     stub.default = Reply(STEERING)
-    chat = samples.librechat() | {"title": f"{STEERING} imported"}
+    chat = samples.open_webui()[0] | {"title": f"{STEERING} imported"}
     (tmp_path / "chat.json").write_text(json.dumps(chat))
     printed = [
         shell(*words, color=True)

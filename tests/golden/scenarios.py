@@ -323,8 +323,8 @@ def sharing(player: Player) -> None:
 
 
 def importing(player: Player) -> None:
-    player.play("POST", "/api/conversations/import", samples.librechat())
-    player.play("POST", "/api/conversations/import", samples.librechat())
+    player.play("POST", "/api/conversations/import", samples.open_webui())
+    player.play("POST", "/api/conversations/import", samples.open_webui())
     player.play("POST", "/api/conversations/import", {"geese": []})
     player.play("GET", "/api/conversations/1/turns")
     player.play("GET", "/api/export?files=all")

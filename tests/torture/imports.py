@@ -64,17 +64,13 @@ def imports(stage: Stage) -> Outcome:
 def shapes(size: int) -> dict[str, tuple[Callable[[], bytes], tuple[int, ...]]]:
     """Return what makes files of about ``size`` bytes, and how each may be answered."""
     return {
-        "many conversations": (lambda: librechats(size // 84_000, 100), (200,)),
-        "one conversation": (lambda: librechats(1, size // 2100, SAID * 28), (200,)),
-        "many turns": (lambda: librechats(1, size // 2200), (200,)),
+        "many conversations": (lambda: chats(size // 84_000, 100), (200,)),
+        "one conversation": (lambda: chats(1, size // 2100, SAID * 28), (200,)),
+        "many turns": (lambda: chats(1, size // 2200), (200,)),
         "an archive": (lambda: archive(size // 8), (200,)),
         "values in an entry": (lambda: repeated(b"[[", b"[],", b"[]]]", size), (422,)),
         "values in entries": (lambda: repeated(b"[", b"[" + b"{}," * 900_000 + b"{}],", b"[]]", size), (422,)),
         "entries": (lambda: repeated(b"[", b"{},", b"{}]", size), (422,)),
-        "messages without ids": (
-            lambda: packed(b'{"conversationId": "x", "messages": [' + b"{}," * 40_000 + b"{}]}"),
-            (200, 422),
-        ),
         "a zip of values": (lambda: packed(repeated(b"[", b"{},", b"{}]", size)), (422,)),
     }
 
@@ -92,27 +88,23 @@ def packed(text: bytes) -> bytes:
     return file.getvalue()
 
 
-def librechats(count: int, messages: int, said: str = SAID) -> bytes:
-    """Return conversations as LibreChat exports them."""
-    return json.dumps([librechat(f"c{n} {count} {messages}", messages, said) for n in range(count)]).encode()
+def chats(count: int, messages: int, said: str = SAID) -> bytes:
+    """Return conversations as Open WebUI exports them."""
+    return json.dumps([chat(f"c{n} {count} {messages}", messages, said) for n in range(count)]).encode()
 
 
-def librechat(name: str, messages: int, said: str) -> dict[str, object]:
+def chat(name: str, messages: int, said: str) -> dict[str, object]:
     """Return one of them."""
     parents = [None, *map(str, range(messages))]
-    return {
-        "conversationId": name,
-        "title": name,
-        "messages": [
-            {
-                "messageId": str(n),
-                "parentMessageId": parents[n],
-                "isCreatedByUser": n % 2 == 0,
-                "text": f"{name}, {n}: {said}",
-            }
-            for n in range(messages)
-        ],
+    nodes = {
+        str(n): {
+            "parentId": parents[n],
+            "role": ("user", "assistant")[n % 2],
+            "content": f"{name}, {n}: {said}",
+        }
+        for n in range(messages)
     }
+    return {"id": name, "title": name, "chat": {"history": {"messages": nodes, "currentId": str(messages - 1)}}}
 
 
 def archive(size: int) -> bytes:

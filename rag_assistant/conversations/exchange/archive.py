@@ -79,10 +79,9 @@ MAX_ENTRIES, MAX_VALUES, MAX_DEPTH = 100_000, 1_000_000, 500
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 QUOTE, COMMA, END, OPENING, CLOSING = ord('"'), ord(","), ord("]"), frozenset(b"[{"), frozenset(b"]}")
 ALLOWED = (
-    "It must be conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat as "
-    'JSON, or an archive made by "rag-assistant export".'
+    "It must be conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI's chats, or an "
+    'archive made by "rag-assistant export".'
 )
-NOT_RECURSIVE = "From LibreChat, export long conversations without the recursive form."
 
 
 def pieces_of(content: bytes) -> Iterator[bytes]:
@@ -101,7 +100,7 @@ def pieces_of(content: bytes) -> Iterator[bytes]:
         if sign in OPENING:
             depth += 1
             if depth > MAX_DEPTH:
-                raise MalformedBody(f"The file is nested too deeply. {NOT_RECURSIVE}")
+                raise MalformedBody("The file is nested too deeply.")
         elif sign in CLOSING:
             depth -= 1
         values += sign not in CLOSING
@@ -127,7 +126,7 @@ def parsed(content: bytes) -> Any:
     try:
         return json.loads(content.decode())
     except RecursionError as error:
-        raise MalformedBody(f"The file is nested too deeply. {NOT_RECURSIVE}") from error
+        raise MalformedBody("The file is nested too deeply.") from error
     except UnicodeDecodeError as error:
         raise MalformedBody(f"The file is not UTF-8 text. {ALLOWED}") from error
     except ValueError as error:

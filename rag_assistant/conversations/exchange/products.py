@@ -1,7 +1,7 @@
 """Recognise the format of an exported text, and read it: trees of messages of other products, with branches. Pure.
 
 ChatGPT's is a list of conversations, each a tree of nodes (``mapping``). Open WebUI's is a list of chats, each with its
-tree in ``chat.history``. LibreChat's is one conversation, its messages in a list or nested below their parents.
+tree in ``chat.history``.
 """
 
 import hashlib
@@ -89,11 +89,8 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
 
 
 def moment(value: Any) -> datetime | None:
-    """Return a product's timestamp, a number since 1970 or ISO text, ``None`` if it is neither."""
+    """Return a product's timestamp, a number since 1970, ``None`` if it is none."""
     try:
-        if isinstance(value, str):
-            read = datetime.fromisoformat(value)
-            return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = float(value)
             for _ in range(SMALLER_UNITS):
@@ -285,59 +282,10 @@ def _open_webui_messages(one: dict[str, Any]) -> Any:
     return _dict(_inner(one).get("history")).get("messages")
 
 
-def _librechat_messages(one: dict[str, Any]) -> Any:
-    return isinstance(one.get("conversationId"), str) and (one.get("messages") or one.get("messagesTree"))
-
-
-def read_librechat(one: dict[str, Any]) -> MessageTree:
-    """Return a conversation; LibreChat doesn't mark the shown branch, so it is the last message's."""
-    messages: dict[str, TreeMessage] = {}
-    waiting: list[tuple[Any, str | None]] = [(message, None) for message in reversed(_librechat_messages(one))]
-    # If branches were left out, a message may lack its parent.
-    linear = one.get("branches") is False and one.get("recursive") is not True
-    while waiting:
-        node, above = waiting.pop()
-        if not isinstance(node, dict):
-            continue
-        before = next(reversed(messages), None) if linear else None
-        message = message_of(
-            text_in(node.get("messageId")) or f"message {len(messages)}",
-            above or before or node.get("parentMessageId"),
-            None if node.get("error") is True else "user" if node.get("isCreatedByUser") is True else "assistant",
-            text_in(node.get("text")).strip() or "\n\n".join(_parts(node.get("content"))),
-            node.get("createdAt"),
-            node.get("model"),
-        )
-        messages[message.id] = message
-        children = node.get("children")
-        waiting += [(child, message.id) for child in reversed(children if isinstance(children, list) else [])]
-    moments = [message.at for message in messages.values() if message.at]
-    return MessageTree(
-        product="LibreChat",
-        id=text_in(one["conversationId"]),
-        title=text_in(one.get("title")),
-        messages=messages,
-        current=next(reversed(messages), None),
-        created_at=min(moments, default=None),
-        updated_at=max(moments, default=None),
-    )
-
-
-def _parts(content: Any) -> list[str]:
-    """Return the texts among the parts of a message; reasoning and tool calls are other parts."""
-    texts = []
-    for part in content if isinstance(content, list) else []:
-        if isinstance(part, dict) and part.get("type") == "text":
-            text = part["text"].get("value") if isinstance(part.get("text"), dict) else part.get("text")
-            texts.append(text_in(text).strip())
-    return [text for text in texts if text]
-
-
-# Of each product, where a conversation has its messages, the kind of these, and how it is read.
-PRODUCTS: tuple[tuple[Callable[[dict[str, Any]], Any], type, Callable[[dict[str, Any]], MessageTree]], ...] = (
-    (lambda one: one.get("mapping"), dict, read_chatgpt),
-    (_open_webui_messages, dict, read_open_webui),
-    (_librechat_messages, list, read_librechat),
+# Of each product, where a conversation has its messages, and how it is read.
+PRODUCTS: tuple[tuple[Callable[[dict[str, Any]], Any], Callable[[dict[str, Any]], MessageTree]], ...] = (
+    (lambda one: one.get("mapping"), read_chatgpt),
+    (_open_webui_messages, read_open_webui),
 )
 
 
@@ -371,7 +319,7 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
             entry = whole
             mended += 1
         tried = PRODUCTS if isinstance(entry, dict) else ()
-        read = next((reader for messages_of, kind, reader in tried if isinstance(messages_of(entry), kind)), None)
+        read = next((reader for messages_of, reader in tried if isinstance(messages_of(entry), dict)), None)
         if read is None:
             first_unread = first_unread if unreadable else _in_words(entry)
             unreadable += 1

@@ -46,8 +46,8 @@ def export() -> Response:
 def import_conversations() -> Response:
     """Import the conversations in a file; existing ones are skipped.
 
-    The file is an export of ChatGPT, Open WebUI or LibreChat, or an archive of ours, whose documents aren't added. It
-    may also be the body itself.
+    The file is an export of ChatGPT or Open WebUI, or an archive of ours, whose documents aren't added. It may also be
+    the body itself.
     """
     return jsonify(data_of(import_sent_file()))
 

@@ -87,28 +87,3 @@ def open_webui() -> list[Any]:
             "meta": {},
         }
     ]
-
-
-def librechat(recursive: bool = False) -> dict[str, Any]:
-    """A conversation with two answers to one question, as a list or recursively."""
-    root = "00000000-0000-0000-0000-000000000000"
-
-    def said(name: str, parent: str, text: str, second: int, mine: bool) -> dict[str, Any]:
-        return {
-            "messageId": name,
-            "parentMessageId": parent,
-            "conversationId": "l-1",
-            "createdAt": f"2024-05-18T02:40:{second:02}.500Z",
-            "isCreatedByUser": mine,
-            "model": None if mine else "gpt-4-turbo",
-            "sender": "User" if mine else "GPT-4",
-            "text": text,
-            "error": False,
-        }
-
-    question = said("q", root, "What do geese do?", 1, True)
-    answers = [said("a", "q", "They hiss.", 2, False), said("b", "q", "", 3, False)]
-    answers[1]["content"] = [{"type": "think", "think": "Hm"}, {"type": "text", "text": {"value": "They honk."}}]
-    head = {"conversationId": "l-1", "endpoint": "openAI", "title": "Geese", "branches": True, "recursive": recursive}
-    messages = [question | {"children": answers}] if recursive else [question, *answers]
-    return head | {"exportAt": "13:18:04 GMT-0400", "options": {}, "messages": messages}

@@ -53,7 +53,7 @@ def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MIN_MEMORY_MB", 100)
-    chat = samples.librechat()
+    (chat,) = samples.open_webui()
     hostile = json.dumps([chat | {"else": [{"n": [n]} for n in range(300_000)]}]).encode()
     with pytest.raises(InvalidRequest, match="memory"):
         read(hostile, tmp_path)

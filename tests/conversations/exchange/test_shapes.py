@@ -86,23 +86,15 @@ def test_an_open_webui_chat_is_read_without_its_folded_thoughts() -> None:
     assert (shown.archived, other.archived) == (True, True)
 
 
-@pytest.mark.parametrize("recursive", [False, True])
-def test_a_librechat_conversation_is_the_same_in_both_of_its_forms(recursive: bool) -> None:
-    shown, other = read(samples.librechat(recursive))
-    assert [said(one) for one in (shown, other)] == [
-        [("What do geese do?", "They honk.")],
-        [("What do geese do?", "They hiss.")],
-    ]
-    assert shown.created_at == datetime(2024, 5, 18, 2, 40, 1, 500_000, UTC)
-    assert [one.key for one in read(samples.librechat(not recursive))] == [shown.key, other.key]
-
-
 def test_a_question_without_an_answer_is_kept_as_failed() -> None:
-    content = samples.librechat()
-    content["messages"].append({"messageId": "z", "parentMessageId": "b", "isCreatedByUser": True, "text": "And?"})
+    content = samples.open_webui()
+    history = content[0]["chat"]["history"]
+    history["messages"]["z"] = {"parentId": "c", "role": "user", "content": "And?"}
+    history["currentId"] = "z"
     turn = read(content)[0].turns[-1]
     assert (turn.question, turn.answer.status, turn.answer.messages) == ("And?", "failed", ())
-    (alone,) = read(content | {"messages": content["messages"][:1]})
+    history["messages"] = {"a": history["messages"]["a"]}
+    (alone,) = read(content)
     assert [turn.answer.status for turn in alone.turns] == ["failed"]
 
 
@@ -114,9 +106,10 @@ def test_a_moment_that_is_none_is_left_out(strange: Any) -> None:
 
 
 def test_thousands_of_answers_to_one_question_are_as_many_branches() -> None:
-    content = samples.librechat()
-    more = [content["messages"][1] | {"messageId": f"m{number}"} for number in range(5000)]
-    first, *branches = read(content | {"messages": [*content["messages"], *more]})
+    content = samples.open_webui()
+    messages = content[0]["chat"]["history"]["messages"]
+    messages |= {f"m{number}": messages["b"] for number in range(5000)}
+    first, *branches = read(content)
     assert len(branches) == 5001
     assert {one.branched_from for one in branches} == {(first.id, 1)}
 
@@ -129,8 +122,8 @@ def test_thoughts_without_an_end_are_text_however_many_begin() -> None:
 
 
 def test_a_circle_of_messages_ends() -> None:
-    content = samples.librechat()
-    content["messages"][0]["parentMessageId"] = "a"
+    content = samples.open_webui()
+    content[0]["chat"]["history"]["messages"]["a"]["parentId"] = "b"
     assert [said(one) for one in read(content)]
 
 
@@ -266,7 +259,7 @@ def test_numbers_that_do_not_fit_the_turns_are_refused(part: dict[str, Any], sai
 
 def test_a_large_export_is_read_an_entry_at_a_time() -> None:
     """Memory beside the text itself and what is kept of it, as Python counts it."""
-    chat = samples.librechat()
+    (chat,) = samples.open_webui()
     padded = chat | {"else": [{"n": n} for n in range(1000)]}
     text = json.dumps([padded] * 60).encode()
     tracemalloc.start()
@@ -277,18 +270,8 @@ def test_a_large_export_is_read_an_entry_at_a_time() -> None:
         tracemalloc.stop()
 
 
-def test_messages_without_ids_take_no_more_room_the_more_there_are() -> None:
-    content = samples.librechat() | {"branches": False, "messages": [{}] * 10_000 + [{"text": "So."}]}
-    tracemalloc.start()
-    try:
-        assert [said(one) for one in read(content)] == [[("", "So.")]]
-        assert tracemalloc.get_traced_memory()[1] < 25_000_000
-    finally:
-        tracemalloc.stop()
-
-
 def test_a_file_has_as_many_conversations_as_are_allowed() -> None:
-    for text in (json.dumps([samples.librechat()] * 2), archived(TURN) + archived(TURN).removeprefix(HEAD) * 3):
+    for text in (json.dumps(samples.open_webui() * 2), archived(TURN) + archived(TURN).removeprefix(HEAD) * 3):
         with pytest.raises(InvalidRequest, match="more than 3 conversations"):
             read_texts([text.encode()], 3)
 

@@ -64,7 +64,7 @@ def test_imported_conversations_are_found_by_their_words(client: FlaskClient) ->
 
 
 def test_an_imported_conversation_goes_on(client: FlaskClient, stub: StubModel) -> None:
-    client.post(URL, json=samples.librechat())
+    client.post(URL, json=samples.open_webui())
     ask(client, "And why?", conversation_id=1)
     said = [message["content"] for message in stub.requests[-1].messages if message["role"] == "assistant"]
     assert said == ["They honk."]
