@@ -4,10 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.talk import ask, ask_many, call
-from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 COPIED: Any = "navigator.clipboard.readText()"
@@ -237,17 +236,3 @@ def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece_and_the
     # The box is free again: all that follows an answer has been done.
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
     expect(search).to_be_focused()
-
-
-@pytest.mark.long
-def test_versions_work_without_scripts(
-    chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
-) -> None:
-    answer = server.call("POST", "/api/query", {"question": "Why?"})[1]
-    stub.default = Reply("Another one.")
-    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
-    page.goto("/conversations/1")
-    regenerate(page, 1)
-    expect(page.locator("#turn-1.completed .answer")).to_have_text("Another one.")
-    page.get_by_role("button", name="Previous answer").click()
-    expect(page.locator("#turn-1 .answer")).to_have_text(answer["answer"])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask_many
 from tests.testkit.server_process import ServerProcess
@@ -85,16 +85,3 @@ def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, s
     page.get_by_role("button", name="Save & ask").click()
     expect(page).to_have_url(re.compile(r"/conversations/2#turn-1$"))
     expect(page.locator("#turn-1.completed .question")).to_have_text("Something else")
-
-
-@pytest.mark.long
-def test_a_question_can_be_edited_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
-    for _ in range(2):
-        server.call("POST", "/api/query", {"question": "Why?"} | ({"conversation_id": 1} if _ else {}))
-    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
-    page.goto("/conversations/1")
-    page.locator("#turn-2").get_by_role("link", name="Edit the question").click()
-    page.get_by_label("Edited question").fill("Why not?")
-    page.get_by_role("button", name="Save & ask").click()
-    expect(page).to_have_url(re.compile(r"/conversations/2#turn-2$"))
-    expect(page.locator("#turn-2.completed .question")).to_have_text("Why not?")

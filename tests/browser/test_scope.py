@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
@@ -92,16 +92,3 @@ def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     expect(page.locator(".toast")).to_have_text("Filter applied: geese.txt.")
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
     expect(ask(page, "And how many geese now?", 2).locator(".mark")).to_have_text("Filter: geese.txt.")
-
-
-@pytest.mark.long
-def test_the_label_is_taken_away_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
-    document_id = upload(server, "geese.txt", FACT)
-    page = chromium_without_scripts.new_context(base_url=server.url).new_page()
-    page.goto(f"/?documents={document_id}")
-    page.get_by_label("Your question").fill("How many geese?")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    expect(page.locator("#scope")).to_contain_text("Filter: geese.txt")
-    page.get_by_role("button", name="Remove filter").click()
-    expect(page).to_have_url(re.compile(r"/conversations/1$"))
-    expect(page.locator("#scope")).not_to_contain_text("only")

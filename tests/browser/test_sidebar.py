@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.holding import Held
 from tests.browser.lists import choose, fill, row
-from tests.browser.talk import ask, ask_many, options
+from tests.browser.talk import ask, ask_many
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -237,24 +237,6 @@ def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     expect(row(page, "Talk 1").get_by_title("Branched from turn 3")).to_be_visible()
     expect(page.get_by_role("link", name="Branched from turn 3: Talk 1")).to_be_visible()
-
-
-@pytest.mark.long
-def test_the_list_works_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
-    fill(server, 60)
-    page = chromium_without_scripts.new_page(base_url=server.url)
-    page.goto("/")
-    expect(page.locator(".row-actions").first).to_be_hidden()
-    page.locator("#conversations").get_by_role("link", name="Older").click()
-    page.locator("#main").get_by_role("link", name="Talk 60").click()
-    expect(page.get_by_role("heading", name="Talk 60")).to_be_visible()
-    options(page).get_by_role("button", name="Pin conversation").click()
-    expect(page.locator("#conversations h2").first).to_have_text("Pinned")
-    page.get_by_label("Search conversations").fill("Talk 33")
-    page.get_by_role("button", name="Search").click()
-    expect(page.locator(ROWS).first).to_contain_text("Talk 33")
-    page.get_by_role("button", name="Dark").click()
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
 @pytest.mark.long  # Of a phone, in German: test_languages.py.

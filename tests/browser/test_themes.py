@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from rag_assistant.web.assets import SHEETS
 from tests.browser.lists import fill
@@ -42,15 +42,6 @@ def test_a_question_stands_out_from_the_page_in_the_dark(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     ask_many(page, 1)
     expect(page.locator("#turn-1 .question")).to_have_css("background-color", RAISED_IN_THE_DARK)
-
-
-@pytest.mark.long
-def test_a_theme_is_chosen_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
-    page = chromium_without_scripts.new_page(base_url=server.url)
-    page.goto("/documents")
-    page.get_by_role("button", name="Dark", exact=True).click()
-    expect(page).to_have_url(f"{server.url}/documents")
-    expect(page.locator("body")).to_have_css("background-color", DARK)
 
 
 @pytest.mark.long

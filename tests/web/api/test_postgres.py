@@ -1,7 +1,5 @@
 """The main job on PostgreSQL."""
 
-import io
-
 import pytest
 from flask.testing import FlaskClient
 
@@ -51,41 +49,10 @@ def test_a_table_says_there_why_it_stopped_and_goes_on(client: FlaskClient, stub
     until(lambda: client.get(path).json["cells"] == {"done": 6})
 
 
-@pytest.mark.long  # As in tests/storage/documents.
-def test_a_newer_version_takes_the_place_of_the_older_one(client: FlaskClient, services: Services) -> None:
-    old = upload(client, "The keeper feeds geese.", "a.txt")
-    sent = {"file": (io.BytesIO(b"The keeper feeds swans."), "b.txt"), "replaces": old["document_id"], "tags": "birds"}
-    newer = client.post("/api/documents", data=sent).json
-    until(lambda: client.get(f"/api/documents/{newer['document_id']}").json["document_id"] != newer["document_id"], 10)
-    passages = client.get("/api/search?q=keeper").json["passages"]
-    assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
-    assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]
-    assert list(services.doctor().examine()) == []
-
-
 def test_numbers_above_every_turn_are_no_errors_there(client: FlaskClient) -> None:
     turn = kept(client, "One").id
     assert client.get("/conversations/1?at=2147483647").status_code == 200
     assert client.post(f"/turns/{turn}/versions", data={"version": "99999999999"}).status_code == 422
-
-
-@pytest.mark.long  # As in tests/storage/conversations.
-def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskClient) -> None:
-    turns = [ask(client, "One")["turn_id"]]
-    turns.append(ask(client, "Two geese", conversation_id=1)["turn_id"])
-    before = client.head("/api/conversations/1").headers["ETag"]
-    assert client.post(f"/api/turns/{turns[1]}/regenerate").status_code == 202
-    until(lambda: client.get(f"/api/turns/{turns[1]}").json["status"] == "completed")
-    assert client.head("/api/conversations/1").headers["ETag"] != before
-    assert client.post(f"/api/turns/{turns[1]}/versions/1/choose").json["version"] == 1
-    third = ask(client, "Three", conversation_id=1)
-    branch = ask(client, "Three, better", edits_turn=third["turn_id"])
-    assert (branch["conversation_id"], branch["turn"]) == (2, 3)
-    copied = client.get("/api/conversations/2/turns").json["turns"]
-    assert [(turn["question"], turn["versions"]) for turn in copied[:2]] == [("One", 1), ("Two geese", 2)]
-    found = client.get("/api/conversations", query_string={"q": "geese"}).json["conversations"]
-    assert {one["conversation_id"] for one in found} == {1, 2}
-    assert "1 / 2" in client.get("/conversations/1").text
 
 
 def test_a_library_that_pgvector_searches_is_ready_and_sound(client: FlaskClient, services: Services) -> None:
