@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -249,6 +250,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """An S3 server that lives as long as the tests, each of which has a prefix of its own."""
+    import botocore.session
+
+    # What a client reads of Amazon's services is a megabyte of JSON, which takes longer than most tests.
+    botocore.session.create_loader = cache(botocore.session.create_loader)
     os.environ.update(AWS_ACCESS_KEY_ID=KEY, AWS_SECRET_ACCESS_KEY=SECRET)
     try:
         server = S3Server(tmp_path_factory.mktemp("s3"))
