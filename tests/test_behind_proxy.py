@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import re
 import shutil
 import ssl
@@ -182,26 +181,3 @@ def test_accounts_work_below_a_path_behind_https(site: Site, stub: StubModel) ->
     assert "Path=/;" in site.set_cookies[0]
     site.cookie = old
     assert site.open("GET", f"{PATH}/api/conversations").status == 401
-
-
-@pytest.mark.long  # tests/web/test_sub_path.py makes such a link without a proxy.
-def test_tokens_and_what_others_may_read_work_below_a_path(site: Site, stub: StubModel) -> None:
-    site.sign_in()
-    made = site.open("POST", f"{PATH}/account/tokens", {"name": "t", "scopes": "read", "days": "1"})
-    found = re.search(r"rag_[\w-]{43}", made.text)
-    assert found is not None, made
-    program = site.another()
-    bearer = f"Bearer {found[0]}"
-    listed = program.open("GET", f"{PATH}/api/conversations", Authorization=bearer)
-    assert (listed.status, json.loads(listed.text)["conversations"]) == (200, [])
-    assert program.open("POST", f"{PATH}/api/query", {}, Authorization=bearer).status == 403
-    # A link that is given to somebody leads through the proxy.
-    site.open("POST", f"{PATH}/ask", {"question": "When?"})
-    shared = site.open("POST", f"{PATH}/conversations/1/links", {})
-    link = re.search(r"(https://localhost:\d+)(/assistant/shared\?link=[\w-]{43})", shared.text)
-    assert link is not None
-    assert link[1] == site.origin
-    assert site.open("GET", link[2]).status == 200
-    # So does the one-time link for a new person.
-    people = site.open("POST", f"{PATH}/people", {"name": "Ben"}).text
-    assert f"{site.origin}{PATH}/" in unescape(people)

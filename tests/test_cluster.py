@@ -123,25 +123,6 @@ def test_the_document_of_a_killed_server_becomes_ready_through_another_one(
     assert other.call("GET", path)[1]["state"] == "ready"
 
 
-@pytest.mark.long  # tests/storage/test_signals.py carries a stop to another process every time.
-def test_stop_through_another_server_ends_the_answer_and_keeps_its_text(
-    servers: tuple[ServerProcess, ServerProcess], stub: StubModel
-) -> None:
-    one, other = servers
-    one.start()
-    other.start()
-    read = one.stream("Why?").read(30)
-    status, stopped = other.call("POST", f"/api/turns/{read.turn_id}/stop")
-    read.read()
-    assert (status, stopped["status"]) == (200, "stopped")
-    assert stopped["answer"] == read.text
-    assert 30 <= len(read.text) < len(ANSWER) / 2
-    assert read.last is not None
-    assert read.last[1]["status"] == "stopped"
-    assert other.call("POST", f"/api/turns/{read.turn_id}/stop")[1] == stopped
-    wait_until_left(stub)
-
-
 def pause(server: ServerProcess, number: int) -> None:
     """Send a signal to a server and all that it started."""
     assert server.process is not None
@@ -159,14 +140,6 @@ def test_a_server_with_another_embedding_model_does_not_start_beside_the_first(
         other.start()
     one.kill()
     other.start()
-
-
-def wait_until_left(stub: StubModel) -> None:
-    """Return when the model's client has closed its connection."""
-    end = time.monotonic() + 20
-    while stub.requests[-1].left_after is None:
-        assert time.monotonic() < end, "the model still answers"
-        time.sleep(0.05)
 
 
 def wait_for_end(server: ServerProcess, turn_id: int | None) -> dict[str, Any]:

@@ -3,28 +3,10 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.talk import ask_many, options, say
+from tests.browser.talk import ask_many, options
 from tests.testkit.stub_model import Reply, StubModel
 
 SLOWLY = Reply("word " * 20, seconds_between=0.1)
-
-
-@pytest.mark.long  # With what a screen reader hears: test_answers.py.
-@pytest.mark.shared
-def test_whoever_asks_goes_on_typing_and_the_end_of_the_answer_leaves_whoever_types_elsewhere_there(
-    page: Page, stub: StubModel
-) -> None:
-    page.goto("/")
-    stub.default = SLOWLY
-    say(page, "Why?")
-    expect(page.locator(".answer")).to_contain_text("word word")
-    expect(page.get_by_label("Your question")).to_be_focused()
-    search = page.get_by_label("Search conversations")
-    search.click()
-    expect(page.locator("#turn-1.completed")).to_be_visible()
-    # The box is free again: all that follows an answer has been done.
-    expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
-    expect(search).to_be_focused()
 
 
 @pytest.mark.long

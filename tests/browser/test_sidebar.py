@@ -149,28 +149,6 @@ def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     assert "Question 1" in Path(started.value.path()).read_text()
 
 
-@pytest.mark.long  # Without a browser: tests/web/pages/test_trash.py and test_conversation_list.py.
-def test_conversations_stand_in_groups_by_date_and_deleted_ones_are_restored_or_erased_for_good(
-    page: Page, server: ServerProcess
-) -> None:
-    fill(server, 40)
-    for number in (1, 2):
-        server.call("DELETE", f"/api/conversations/{number}")
-    page.goto("/")
-    titles = page.locator("#conversations h2")
-    expect(titles.first).to_have_text(re.compile("Today|Yesterday"))
-    expect(titles.filter(has_text="Previous 7 days")).to_have_count(1)
-    page.get_by_role("link", name="Trash").click()
-    expect(page.locator(".trash .title")).to_have_text(["Talk 2", "Talk 1"])
-    expect(page.get_by_role("button", name="Erase")).to_have_count(0)
-    page.locator(".trash li").filter(has_text="Talk 2").get_by_text("Erase permanently").click()
-    page.get_by_role("button", name="Erase").click()
-    expect(page.get_by_text("Erased permanently.")).to_be_visible()
-    page.get_by_role("button", name="Restore Talk 1").click()
-    expect(page).to_have_url(re.compile("/conversations/1$"))
-    assert server.call("POST", "/api/conversations/2/restore")[0] == 404
-
-
 def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -237,17 +215,3 @@ def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     expect(row(page, "Talk 1").get_by_title("Branched from turn 3")).to_be_visible()
     expect(page.get_by_role("link", name="Branched from turn 3: Talk 1")).to_be_visible()
-
-
-@pytest.mark.long  # Of a phone, in German: test_languages.py.
-@pytest.mark.parametrize("width", [390, 820, 1280])
-def test_nothing_is_wider_than_the_screen(page: Page, server: ServerProcess, width: int) -> None:
-    fill(server, 60, title="Averylongtitlewithoutanyblank" * 6)
-    server.call("DELETE", "/api/conversations/60")
-    page.set_viewport_size({"width": width, "height": 844})
-    for address in ("/", "/conversations/1", "/conversations", "/deleted", "/?q=averylongtitlewithoutanyblank"):
-        page.goto(address)
-        expect(page.locator("html.scripted")).to_be_attached()
-        for part in ("html", "#main", "#conversations"):
-            wide = page.locator(part).evaluate("one => one.scrollWidth - one.clientWidth")
-            assert wide <= 0, (address, part)

@@ -57,15 +57,6 @@ def test_an_archive_gives_another_installation_the_same(shell: Shell, archive: P
     assert state(there) == state(shell)
 
 
-@pytest.mark.long  # As in tests/web/api/test_import.py.
-def test_an_archive_imported_twice_doubles_nothing(shell: Shell, archive: Path) -> None:
-    before = state(shell)
-    again = shell("import", str(archive))
-    assert "geese.txt: here already, document 1\n" in again.stdout
-    assert "0 conversations imported, 4 skipped: already here.\n" in again.stdout
-    assert state(shell) == before
-
-
 def test_an_archive_is_private_and_nothing_is_written_over(shell: Shell, archive: Path) -> None:
     assert archive.stat().st_mode & 0o077 == 0
     with zipfile.ZipFile(archive) as packed:
@@ -79,16 +70,3 @@ def test_another_file_is_refused_by_what_it_holds(shell: Shell, tmp_path: Path) 
     refused = shell("import", str(tmp_path / "recipes.json"))
     assert refused.exit_code == 1
     assert 'The file holds an object with the fields "recipes". It must be conversations.json' in refused.stderr
-
-
-@pytest.mark.long  # As in tests/web/api/test_archive.py.
-def test_one_persons_archive_is_theirs_alone(shell: Shell, archive: Path, tmp_path: Path) -> None:
-    for name in ("Ann", "Ben"):
-        assert shell("accounts", "add", name, "--admin", "--link").exit_code == 0
-    assert "0 conversations, 0 documents." in shell("export", str(tmp_path / "ben.zip"), "--person", "Ben").stdout
-    assert "4 conversations imported.\n" in shell("import", str(archive), "--person", "ben").stdout
-    assert "4 conversations, 1 document." in shell("export", str(tmp_path / "bens.zip"), "--person", "Ben").stdout
-    assert "8 conversations, 2 documents." in shell("export", str(tmp_path / "everything.zip")).stdout
-    refused = shell("export", str(tmp_path / "zoe.zip"), "--person", "Zoe")
-    assert (refused.exit_code, refused.stderr) == (1, 'Error: There is no account "Zoe".\n')
-    assert not (tmp_path / "zoe.zip").exists()

@@ -18,7 +18,7 @@ from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.services import Services
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import app, ask, environment, served, services, stand_ins, until, upload
+from tests.web.conftest import app, environment, served, services, stand_ins, until
 
 __all__ = ["app", "environment", "served", "services", "stand_ins"]  # Fixtures.
 PROJECT = Path(__file__).resolve().parents[2]
@@ -151,26 +151,6 @@ def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path:
     assert len(run("documents", "list").stdout.splitlines()) == 1
     with quick_passwords():
         assert '"documents":[]' in client_of(app, "Ben").get("/api/documents").text
-
-
-@pytest.mark.long  # tests/web/test_matrix.py asks every route for what is another person's.
-def test_another_persons_documents_and_conversations_are_not_there(run: Run, app: Flask) -> None:
-    with quick_passwords():
-        ben = client_of(app, "Ben")
-    document, turn = upload(ben, "Geese hiss.")["document_id"], ask(ben)
-    said = f"Error: There is no document {document}; it may have been deleted.\n"
-    for words in (("delete", str(document), "--yes"), ("tag", str(document), "x"), ("retry", str(document))):
-        assert run("documents", *words).stderr == said, words
-    assert run("documents", "list").stdout == run("history", "list").stdout == ""
-    for name, *rest in (["show"], ["export"], ["purge", "--yes"]):
-        refused = run("history", name, str(turn["conversation_id"]), *rest)
-        assert (refused.exit_code, refused.stderr) == (
-            1,
-            f"Error: There is no conversation {turn['conversation_id']}.\n",
-        )
-    for name in ("receipt", "erase"):
-        refused = run("history", name, str(turn["turn_id"]), typed="y\n")
-        assert (refused.exit_code, refused.stderr) == (1, f"Error: There is no turn {turn['turn_id']}.\n")
 
 
 def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> None:

@@ -75,22 +75,6 @@ def test_damage_of_every_kind_is_found_and_mended_at_once(
     assert shell("documents", "list").stdout.count("ready") == len(kinds)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", DAMAGES)
-def test_damage_of_each_kind_is_found_and_mended(shell: Shell, damage: Callable[[str], None], kind: str) -> None:
-    statement, words = DAMAGES[kind]
-    damage(statement)
-    found = shell("doctor")
-    assert found.exit_code == 1
-    assert words in found.output
-    mended = shell("doctor", "--fix")
-    assert "repaired: " in mended.output
-    assert words in mended.output
-    assert mended.exit_code == 0, mended.output
-    assert shell("doctor").stdout.strip() == "Everything is consistent."
-    assert shell("documents", "list").stdout.count("ready") == 2
-
-
 def test_a_damaged_page_is_found_where_nothing_else_looks(shell: Shell, damage: object, tmp_path: Path) -> None:
     file = tmp_path / "data" / "assistant.db"
     with closing(sqlite3.connect(file)) as connection:

@@ -280,20 +280,6 @@ def test_it_looks_further_than_chroma_does_by_default(
     assert own > 0.92
 
 
-@pytest.mark.long  # Any process that is killed is started again: runtime/test_supervised_process.py.
-def test_it_survives_being_killed(index: ChromaIndex, store: Store) -> None:
-    store.add(*range(10, 30))
-    index.start()
-    until(finds(index, store, 20), SECONDS)
-    killed = pid_of(index)
-    assert killed is not None
-    os.kill(killed, signal.SIGKILL)
-    store.add(3000)
-    until(finds(index, store, 3000), SECONDS)
-    assert pid_of(index) != killed
-    assert finds(index, store, 11)()
-
-
 def filled(store: Store, folder: Path) -> Path:
     """Return a folder with the index of a store that was closed in good order."""
     index = ChromaIndex(store, KNOWN, folder)

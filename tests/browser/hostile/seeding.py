@@ -4,11 +4,9 @@ They are made over the API with a plain word for each place; in the database eac
 that no check at the entry can keep it out.
 """
 
-import contextlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,35 +69,6 @@ def add(server: ServerProcess, name: str, content: bytes, tag: str) -> int:
     status, answer = server.send("POST", "/api/documents", body + b"--boundary--\r\n", media_type)
     assert status == 202, answer
     return int(answer["document_id"])
-
-
-@contextlib.contextmanager
-def seeded_sources(server: ServerProcess, corpus: list[Payload]) -> Iterator[None]:
-    """Give the first turn a source for each payload, until the end of the context.
-
-    Their document gets a short name: it stands beside each.
-    """
-    path = Path(server.environment["DATA_DIR"]) / "assistant.db"
-    with contextlib.closing(sqlite3.connect(path, timeout=30)) as database:
-        [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
-        first = json.loads(zlib.decompress(stored))[0]
-        [(name,)] = database.execute("SELECT name FROM documents WHERE id = ?", [first["document_id"]])
-        sources = [
-            {name: one.text if isinstance(value, str) else value for name, value in first.items()}
-            | {"n": number, "text": f"end{one.number}source {one.text}"}
-            for number, one in enumerate(corpus, 1)
-        ]
-
-        def put(sources: bytes, name: str) -> None:
-            with database:
-                database.execute("UPDATE turns SET sources = ? WHERE id = 1", [sources])
-                database.execute("UPDATE documents SET name = ? WHERE id = ?", [name, first["document_id"]])
-
-        put(zlib.compress(json.dumps(sources).encode()), "note.md")
-        try:
-            yield
-        finally:
-            put(stored, name)
 
 
 def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:

@@ -1,10 +1,8 @@
 """No text runs a script, becomes an element of the page or calls another host, wherever it is shown."""
 
-import pytest
 from playwright.sync_api import Page
 
 from tests.browser.hostile.payloads import PAYLOADS, Payload
-from tests.browser.hostile.seeding import seeded_sources
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 from tests.testkit.server_process import ServerProcess
 
@@ -49,17 +47,6 @@ def test_a_kept_text_is_shown_as_text_in_every_place(
     assert watch.trouble == {}
     assert watch.reports == []
     assert missing == {}
-
-
-@pytest.mark.long  # Among the sources of the conversation above there are a hostile name, heading and text.
-def test_a_source_is_shown_as_text(
-    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
-) -> None:
-    with seeded_sources(hostile_server, corpus):
-        page.goto(hostile_server.url + "/conversations/1")
-        assert page.evaluate(INSPECT, own_elements) == []
-        assert shown(page.content())["source"] == {payload.number for payload in corpus}
-    assert watch.trouble == {}
 
 
 def test_what_a_document_says_is_shown_as_text(

@@ -66,15 +66,3 @@ def test_what_is_sought_is_shown_as_text(
             assert page.evaluate(INSPECT, own_elements) == [], path
     assert watch.trouble == {}
     assert watch.reports == []
-
-
-@pytest.mark.long  # Without a browser: tests/web/pages/test_conversation_search.py.
-@pytest.mark.parametrize("sought", [("geese", "script"), ("onerror src img x", "javascript alert href data")])
-def test_what_is_found_is_shown_as_text(
-    page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], sought: tuple[str, ...]
-) -> None:
-    for words in sought:
-        page.goto(f"{hostile_server.url}/?q={quote(words)}")
-        expect(page.locator("#conversations")).to_be_visible()
-        assert page.evaluate(INSPECT, own_elements) == []
-    assert watch.trouble == {}
