@@ -49,6 +49,16 @@ def field(default: Any, allowed: str, **limits: Any) -> Any:
     return Field(default, json_schema_extra={"allowed": allowed}, **limits)
 
 
+def inherited(allowed: str) -> Any:
+    """Declare a setting of a conversation or a project, which overrides the inherited one."""
+    return field("default", f'{allowed}, or "default" to inherit it')
+
+
+def stripped(max_chars: int, min_chars: int = 1, pattern: str | None = None) -> StringConstraints:
+    """Return the limits of a text without its outer blanks."""
+    return StringConstraints(strip_whitespace=True, min_length=min_chars, max_length=max_chars, pattern=pattern)
+
+
 def shown_as_it_is(name: str) -> str:
     """Return the name of a document. Raises ValueError if it would be displayed as a different one."""
     if not name.isprintable() or "/" in name or "\\" in name:
@@ -65,29 +75,17 @@ Day = Annotated[str, StringConstraints(pattern=r"^([0-9]{4}(-[0-9]{2}){0,2})?$")
 DAY = "a date such as 2024-05-31, 2024-05 or 2024"
 Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
 BillId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}-[0-9]{1,10}$")]
-Tag = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
-]
-Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Tag = Annotated[str, stripped(MAX_TAG_CHARS, pattern=r"^[^,]+$")]
+Title = Annotated[str, stripped(200)]
 TITLE = "text of 1 to 200 characters, not only blanks"
-DocumentName = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
-    AfterValidator(shown_as_it_is),
-]
-NoteText = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NOTE_CHARS), AfterValidator(visible)
-]
+DocumentName = Annotated[str, stripped(MAX_NAME_CHARS), AfterValidator(shown_as_it_is)]
+NoteText = Annotated[str, stripped(MAX_NOTE_CHARS), AfterValidator(visible)]
 NOTE_TEXT = f"text of 1 to {MAX_NOTE_CHARS} characters that can be seen"
 MAX_RIGHT_ANSWER_CHARS = 4000
-RightAnswer = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS),
-    AfterValidator(lambda text: text or None),
-]
+RightAnswer = Annotated[str, stripped(MAX_RIGHT_ANSWER_CHARS, 0), AfterValidator(lambda text: text or None)]
 RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
 MAX_INSTRUCTIONS_CHARS = 8000
-Instructions = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_INSTRUCTIONS_CHARS)]
+Instructions = Annotated[str, stripped(MAX_INSTRUCTIONS_CHARS, 0)]
 INSTRUCTIONS = f"text of up to {MAX_INSTRUCTIONS_CHARS} characters"
 COLUMNS = f"a list of 1 to {MAX_GRID_COLUMNS} columns, each with question and perhaps name, type and id"
 ACCESS = "read, write, or null for nothing"
@@ -145,7 +143,7 @@ class QueryBody(AnyQuestionBody):
     question: str = field(
         ..., "text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
-    conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
+    conversation_id: Id | None = field(None, f"{ID}, or null for a new conversation")
     project_id: Id | None = field(None, f"{ID}: the project of a new conversation, or null")
     confirms_turn: Id | None = field(None, f"{ID}: the id of the turn that asks, or null")
     images: list[str] = field([], f"a list of up to {MAX_PICTURES} pictures, each {PICTURE}", max_length=MAX_PICTURES)
@@ -200,19 +198,11 @@ class NewConversationBody(Strict):
 class RulesBody(ScopeBody):
     """A body with the settings of a conversation or a project."""
 
-    max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
-        None, f'{HISTORY_LIMIT}, or "default" to inherit it'
-    )
-    history_strategy: HistoryStrategy | Literal["default"] = field(
-        "default", 'one of window, smart, or "default" to inherit it'
-    )
-    on_overflow: OverflowChoice | Literal["default"] = field(
-        "default", f'{ONE_OF_OVERFLOW}, or "default" to inherit it'
-    )
-    search_conversations: ConversationSearch | Literal["default"] = field(
-        "default", f'{SEARCHES}, or "default" to inherit it'
-    )
-    notes: bool | Literal["default"] = field("default", 'true, false, or "default" to inherit it')
+    max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = inherited(HISTORY_LIMIT)
+    history_strategy: HistoryStrategy | Literal["default"] = inherited("one of window, smart")
+    on_overflow: OverflowChoice | Literal["default"] = inherited(ONE_OF_OVERFLOW)
+    search_conversations: ConversationSearch | Literal["default"] = inherited(SEARCHES)
+    notes: bool | Literal["default"] = inherited("true, false")
 
     def own(self) -> dict[str, Any]:
         """Return the body's overrides; UNSET removes one."""
@@ -235,8 +225,8 @@ class NewProjectBody(RulesBody):
 
     name: Title = field(..., TITLE)
     instructions: Instructions = field("", INSTRUCTIONS)
-    retention_days: Annotated[int, Field(ge=1, le=36500)] | Literal["default"] | None = field(
-        None, 'a whole number from 1 to 36500, null for no limit, or "default" to inherit it'
+    retention_days: Annotated[int, Field(ge=1, le=36500)] | Literal["default"] | None = inherited(
+        "a whole number from 1 to 36500, null for no limit"
     )
 
 
@@ -254,8 +244,8 @@ class ColumnBody(Strict):
     """A column of a table; with its id, it is one that is there."""
 
     id: Id | None = None
-    name: Annotated[str, StringConstraints(strip_whitespace=True, max_length=100)] = ""
-    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+    name: Annotated[str, stripped(100, 0)] = ""
+    question: Annotated[str, stripped(1000)]
     type: ColumnType = "text"
 
 
@@ -353,7 +343,7 @@ class ChangeDocumentBody(Strict):
 
     name: DocumentName | None = field(None, DOCUMENT_NAME)
     tags: list[Tag] | None = field(None, TAGS, max_length=MAX_TAGS)
-    library_id: int | None = field(None, f"{ID}: the library that it moves to, or null", ge=1, le=MAX_INT32)
+    library_id: Id | None = field(None, f"{ID}: the library that it moves to, or null")
     date: Day | None = field(None, f"{DAY}, or null for the one that was found")
 
 
@@ -361,8 +351,8 @@ class UploadFields(Strict):
     """The form fields sent with a file: comma-separated tags, the document it replaces, its library."""
 
     tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
-    replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
-    library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
+    replaces: Id | None = field(None, f"{ID}: the document whose newer version this is")
+    library_id: Id | None = field(None, f"{ID}: the library that it is added to")
 
 
 class WebPageBody(Strict):
@@ -370,7 +360,7 @@ class WebPageBody(Strict):
 
     url: str = field(..., "the address of a page, such as https://example.org/page", min_length=1, max_length=MAX_URL)
     tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
-    library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
+    library_id: Id | None = field(None, f"{ID}: the library that it is added to")
 
 
 class NewLinkBody(Strict):
