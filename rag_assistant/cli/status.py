@@ -1,9 +1,8 @@
-"""``status``: version, folders, sizes, pending work. ``model``: fetch a language model, or test the connected one."""
+"""``status``: version, folders, sizes, pending work. ``model test``: the connected model."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,30 +11,14 @@ from msgspec import to_builtins
 from rag_assistant import __version__
 from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import ApiError, services_command
-from rag_assistant.llm.local_model import GGUF
 from rag_assistant.records.errors import NoEndpoint
 from rag_assistant.runtime.data_dir import is_locked, size_of
-from rag_assistant.runtime.download import check_file, download, name_in
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 
-model = click.Group("model", help="Fetch a language model, or test the connected one.")
-
-
-@services_command("get", model, start=False)
-@click.argument("url")
-@click.option("--sha256", help="The expected SHA-256 of the file.")
-def get(services: Services, url: str, sha256: str | None) -> None:
-    """Fetch the GGUF file at URL into the data folder. If interrupted, run it again to resume."""
-    target = services.data_dir / "models" / name_in(url)
-    expected = sha256.lower() if sha256 else None
-    if target.exists():
-        check_file(target, expected)
-    else:
-        click.echo(f"SHA-256 {download(url, target, GGUF, expected, _show)}")
-    click.echo(f'{target} is ready. To use it, set "local_model": "{target}" in settings.json and restart.')
+model = click.Group("model", help="Test the connected language model.")
 
 
 @api_command("test", model)
@@ -59,14 +42,6 @@ def test(api: Api) -> None:
         click.echo(f"{click.style(mark, fg=color)}: {step['message']} ({step['seconds']:.1f} s)", err=not step["ok"])
     if not check["ok"]:
         raise click.exceptions.Exit(1)
-
-
-def _show(have: int, total: int | None) -> None:
-    """Show download progress on one terminal line, which the next output overwrites."""
-    if not sys.stdout.isatty():
-        return
-    share = f" of {total / 1e6:,.0f} MB ({have / total:.0%})" if total else " MB"
-    click.echo(f"{have / 1e6:,.0f}{share}\r", nl=False)
 
 
 MEGABYTE, GIGABYTE = 1_000_000, 1_000_000_000
@@ -100,7 +75,7 @@ def status_of(services: Services) -> dict[str, Any]:
             "database_log": size_of(file.with_name(f"{file.name}-wal")),
             "copies_before_upgrades": sum(map(size_of, services.database.copies)),
         }
-    parts = {"original_files": "uploads", "chroma_index": "chroma", "models": "models"}
+    parts = {"original_files": "uploads", "chroma_index": "chroma"}
     sizes |= {part: size_of(folder / name) for part, name in parts.items()}
     facts: dict[str, Any] = {
         "version": __version__,

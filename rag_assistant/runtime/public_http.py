@@ -86,7 +86,7 @@ class PublicHttp:
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
                 if exchange.ended:
                     raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.") from error
-                raise PageNotFetched(f"{url} could not be fetched: {reason_of(error)}.") from error
+                raise PageNotFetched(f"{url} could not be fetched: {_reason_of(error)}.") from error
             content.seek(0)
             yield fetched
 
@@ -196,7 +196,7 @@ def _receive(response: httpx2.Response, url: str, content: IO[bytes]) -> None:
         raise ConnectionResetError("the connection broke before the end") from error
 
 
-def reason_of(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     """Return why a request failed, as the end of a sentence."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid ({error.verify_message})"
@@ -207,7 +207,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error) or "the connection broke"
     cause = error.__cause__ or error.__context__
-    return reason_of(cause) if cause is not None else "what it sends is not HTTP"
+    return _reason_of(cause) if cause is not None else "what it sends is not HTTP"
 
 
 # Global by number, and yet not public: what older versions of Python don't know (RFC 6890, 2928, 9602, documentation),

@@ -1,6 +1,5 @@
 """The command line, with the services of the application and a stub model."""
 
-import hashlib
 import io
 import json
 import re
@@ -13,7 +12,6 @@ from click.testing import Result
 from sqlalchemy import delete
 
 from rag_assistant.llm.local_servers import LocalServers
-from rag_assistant.runtime.download import OnProgress
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from rag_assistant.services import open_services
 from rag_assistant.storage.tables import embeddings
@@ -240,31 +238,6 @@ def test_a_conversation_is_shown_exported_and_erased(shell: Shell) -> None:
     assert "Erase “Why?” permanently? This can't be undone." in shell("history", "purge", "1").stdout
     assert shell("history", "purge", "1", "--yes").stdout == "Conversation 1 erased.\n"
     assert "There is no conversation 1." in shell("history", "show", "1").stderr
-
-
-def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetched(_url: str, target: Path, _kind: bytes, _sha256: str | None, on_progress: OnProgress) -> str:
-        target.parent.mkdir()
-        target.write_bytes(b"GGUF")
-        on_progress(4, 4)
-        return "abc"
-
-    monkeypatch.setattr("rag_assistant.cli.status.download", fetched)
-    told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
-    assert told.startswith("SHA-256 abc\n")
-    assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told
-
-
-def test_a_model_that_is_there_is_checked_like_one_that_comes(shell: Shell, tmp_path: Path) -> None:
-    there = tmp_path / "data" / "models" / "small.gguf"
-    there.parent.mkdir(parents=True)
-    there.write_bytes(b"GGUF")
-    get, digest = ("model", "get", "http://127.0.0.1/small.gguf", "--sha256"), hashlib.sha256(b"GGUF").hexdigest()
-    assert "is ready. To use it" in shell(*get, digest.upper()).stdout
-    refused = shell(*get, "0" * 64)
-    assert refused.exit_code == 1
-    assert f"{there} is another file: its SHA-256 is {digest}, not 000" in refused.stderr
-    assert there.exists()
 
 
 def test_the_connection_is_tested_step_by_step(shell: Shell, stub: StubModel) -> None:

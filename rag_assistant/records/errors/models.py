@@ -80,7 +80,3 @@ class ToolFailed(AssistantError):
 
 class ModelFileMissing(AssistantError):
     """A model's file is not installed, or it is not the one that we know."""
-
-
-class DownloadFailed(AssistantError):
-    """A file could not be fetched, or it is not the one that was meant."""
