@@ -1,4 +1,4 @@
-"""Maintenance: ``backup``, ``restore``, ``reindex``, ``doctor``, ``files`` and ``db``; ``export`` and ``import``."""
+"""Maintenance: ``backup``, ``restore``, ``reindex``, ``doctor`` and ``files``; ``export`` and ``import``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError, BackupFailed
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_to_others
-from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.usage import documents_by_state
 
 if TYPE_CHECKING:
@@ -153,23 +152,6 @@ def move(services: Services, source: str | None) -> None:
         count += 1
         click.echo(moved)
     click.echo(f"{_counted(count, 'file')} moved from {origin.address} to {target.address}.")
-
-
-database = click.Group("db", help="Manage the database schema.")
-
-
-@services_command("upgrade", database, start=False)
-def upgrade(services: Services) -> None:
-    """Upgrade the database to the current schema."""
-    before = current_revision(services.database)
-    migrate(services.database)
-    click.echo(f"Schema: {before or 'empty'} -> {SCHEMA_REVISION}")
-
-
-@services_command("current", database, start=False)
-def current(services: Services) -> None:
-    """Show the database's schema and the one this version expects."""
-    click.echo(f"Schema: {current_revision(services.database) or 'empty'} (this version: {SCHEMA_REVISION})")
 
 
 def _program() -> str:

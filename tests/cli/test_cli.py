@@ -14,6 +14,7 @@ from sqlalchemy import delete
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from rag_assistant.services import open_services
+from rag_assistant.storage.migrate import SCHEMA_REVISION
 from rag_assistant.storage.tables import embeddings
 from tests.cli.shell import Shell, queue
 from tests.extraction.archives import archive
@@ -157,9 +158,9 @@ def test_the_files_in_an_archive_are_added_and_refused_ones_named(shell: Shell, 
 
 def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: Path) -> None:
     shell = shell.under(DATA_DIR=str(tmp_path / "empty"))
-    assert "Schema: empty" in shell("db", "current").stdout
-    assert shell("db", "upgrade").exit_code == 0
-    assert "Schema: empty" not in shell("db", "current").stdout
+    assert re.search("^Schema +none yet, upgraded at the next start$", shell("status").stdout, re.MULTILINE)
+    assert shell("history", "list").exit_code == 0
+    assert re.search(f"^Schema +{SCHEMA_REVISION}$", shell("status").stdout, re.MULTILINE)
 
 
 def chat(shell: Shell, *lines: str) -> Result:
