@@ -94,7 +94,7 @@ def list_documents(api: Api, tag: str | None, as_json: bool) -> None:
 @api_command("report", documents)
 @AS_JSON
 def report(api: Api, as_json: bool) -> None:
-    """Report copies, text that is garbled or was not read, and answers whose sources have changed."""
+    """Report copies, garbled or unread text, unused documents, questions that found nothing, and changed sources."""
     answer = api.call("GET", "/api/documents/report")
     if as_json:
         click.echo(json.dumps(answer, ensure_ascii=False))
@@ -113,7 +113,8 @@ def _line_of_report(one: dict[str, Any]) -> str:
         return f"conversation {one['conversation_id']}, turn {one['turn']}: {one['question'][:70]}  {changes}".rstrip()
     if "documents" in one:
         pair = " and ".join(map(_line_of_report, one["documents"]))
-        return f"{int(100 * one['same'])} %  {pair}" + (f"  newer: {one['newer']}" if one["newer"] else "")
+        pair = f"{'the same' if one['identical'] else 'nearly the same'}:  {pair}"
+        return pair + (f"  newer: {one['newer']}" if one["newer"] else "")
     return "  ".join(filter(None, (str(one["document_id"]), one["name"], one["reason"])))
 
 

@@ -133,11 +133,11 @@ def _unused(documents: Sequence[Document], times: Sequence[datetime]) -> Iterato
 def _copies_of(texts: Sequence[tuple[Document, ReadText]]) -> Iterator[NearCopies]:
     """Yield documents with nearly the same text, the newer one first if that is known."""
     compared = [(document, sketch) for document, (sketch, _) in texts if sketch is not None]
-    for one, other, same in near_copies([sketch for _, sketch in compared]):
+    for one, other, share in near_copies([sketch for _, sketch in compared]):
         older, newer = sorted((compared[one][0], compared[other][0]), key=lambda document: document.date)
         # May 2024 isn't older than 3 May 2024; and a file's time can't be compared with the date in a text.
         origins = {older.date_from, newer.date_from}
         is_known = "added" not in origins and (origins == {"file"} or "file" not in origins)
         is_known = is_known and not newer.date.startswith(older.date)
         pair = view_of(ReportedDocument, newer), view_of(ReportedDocument, older)
-        yield NearCopies(pair, same, newer.id if is_known else None)
+        yield NearCopies(pair, share == 1, newer.id if is_known else None)

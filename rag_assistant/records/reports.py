@@ -26,10 +26,10 @@ class ReportedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class NearCopies(Struct, frozen=True, forbid_unknown_fields=True):
-    """Documents with the share ``same`` of their text in common, and the id of the ``newer`` one, if dates tell."""
+    """Documents with nearly the same text, or ``identical`` letters and digits, and the ``newer`` one, if known."""
 
     documents: tuple[ReportedDocument, ReportedDocument]
-    same: float
+    identical: bool
     newer: int | None
 
 

@@ -64,12 +64,14 @@ def test_the_same_text_in_another_format_is_named_with_the_newer_one(client: Fla
     upload(client, f"Date: 9 June 2024\n\n{changed}", "next-2024-06-09.txt")
     upload(client, text_of(2), "other.txt")
     first, second = report_of(client)["near_copies"]
-    assert (first["same"], first["newer"], {one["name"] for one in first["documents"]}) == (
-        1.0,
+    assert (first["identical"], first["newer"], {one["name"] for one in first["documents"]}) == (
+        True,
         None,
         {"plain-2023-05-02.txt", "page.html"},
     )
-    assert 0.9 < second["same"] < 1
+    assert not second["identical"]
+    page = page_of(client)
+    assert ("Nearly the same text:" in page, "%" in page.partition("<main")[2]) == (True, False)
     assert (second["documents"][0]["name"], second["newer"]) == ("next-2024-06-09.txt", 3)
     # What is deleted, or replaced by a newer version, is reported no more.
     client.post("/documents/2/delete")
