@@ -55,6 +55,7 @@ def server_of(stub: StubModel, folder: Path, launch: Launch) -> Iterator[ServerP
 
 
 def test_a_start_answers_and_is_ready_a_little_later(server: ServerProcess, embedders: Path) -> None:
+    server.data.mkdir(0o700)
     shutil.copytree(embedders, server.data / "embedders")
     server.start("/healthz")
     server.wait_until_ready()
