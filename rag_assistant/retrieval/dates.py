@@ -59,6 +59,7 @@ LABELS = [
     re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{labels})\W{{0,8}}(?:\w{{2,10}}\.?,? )?\Z", re.IGNORECASE | re.MULTILINE)
     for labels in _DATA["labels"]
 ]
+CHANGED = 1
 # A date alone on its line; a place may precede it.
 ALONE = re.compile(r"(?:^|\n)\W{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
 CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600
@@ -80,7 +81,9 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
         if rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
             rank = len(LABELS)
         if rank is not None and iso[:4] <= str(today.year + 1):
-            by_rank.setdefault(rank, iso)
+            # A history of versions may begin with the first of them.
+            is_newer = rank == CHANGED and by_rank.get(rank, iso) < iso <= today.isoformat()
+            by_rank[rank] = iso if is_newer else by_rank.get(rank, iso)
     return by_rank[min(by_rank)] if by_rank else None
 
 

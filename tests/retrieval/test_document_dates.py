@@ -68,6 +68,10 @@ def test_what_is_not_surely_its_date_is_none(language: str, text: str) -> None:
         ("Version of March 2024", "2024-03"),
         ("Published: 1 May 2020\nLast updated: 4 March 2024\nValid from 1 June 2023", "2023-06-01"),
         ("Published: 1 May 2020\nLast updated: 4 March 2024", "2024-03-04"),
+        ("Revisions\n\n| 1.0 | 2020-01-05 |\n| 1.1 | 2022-02-02 |\n| 2.0 | 2024-09-09 |", "2024-09-09"),
+        ("Version 1.0 of 5 January 2020\nVersion 2.0 of 9 September 2024\nVersion 3.0 of 1 May 2027", "2024-09-09"),
+        ("## [1.2.0] - 2024-03-04\n\nText.\n\n## [1.1.0] - 2023-01-01", "2024-03-04"),
+        ("Published: 1 May 2020\nPublished: 2 May 2021", "2020-05-01"),
     ],
 )
 def test_as_much_of_a_date_as_is_written_is_taken_and_what_is_valid_comes_first(text: str, expected: str) -> None:
