@@ -167,7 +167,9 @@ class DocumentStore(DocumentProgress):
         return replace(scope, document_ids=tuple(self.names(scope.document_ids)))
 
     def check_scope(self, scope: Scope) -> None:
-        """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names something missing."""
+        """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names what isn't there, or no time."""
+        if scope.after and scope.before and scope.after[: len(scope.before)] > scope.before[: len(scope.after)]:
+            raise errors.InvalidRequest(f"after is {scope.after}, which is later than before, {scope.before}.")
         for document_id in self.missing(scope.document_ids):
             raise errors.DocumentNotFound(document_id)
         for library_id in scope.library_ids:

@@ -78,6 +78,14 @@ def test_dates_select_the_documents_that_are_searched(client: FlaskClient, stub:
     ):
         assert {one["document_id"] for one in found(client, "return goods", **scope)} == expected
     stub.replies.append(Reply("60 days [1]."))
+    reversed_range = {"after": "2024-09-01", "before": "2024-01"}
+    for refused in (
+        client.post("/api/query", json={"question": "When?"} | reversed_range),
+        client.get("/api/search", query_string={"q": "When?"} | reversed_range),
+        client.post("/api/projects", json={"name": "Late"} | reversed_range),
+    ):
+        assert refused.status_code == 422
+        assert "after is 2024-09-01, which is later than before, 2024-01." in refused.json["error"]["message"]
     answer = client.post("/api/query", json={"question": "When may I return goods?", "after": "2024"}).json
     assert [(one["document_id"], one["date"], one["date_from"]) for one in answer["sources"]] == [
         (new, "2024-06-01", "text")
