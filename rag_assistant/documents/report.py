@@ -104,10 +104,12 @@ class LibraryReports(Struct, frozen=True):
             # Others could not have found every document.
             times += [turn.created_at for turn in page if turn.search and not turn.scope]
             lost = self.retriever.lost(source for turn in page for source in turn.sources)
-            for turn in page:
+            shown = self.questions.shown([turn.id for turn in page])
+            for turn in (turn for turn in page if turn.id in shown):
                 if changes := corrections_of(turn.sources, lost):
                     outdated.append(_question(turn, changes=[view_of(CorrectionAnswer, one) for one in changes]))
-                if (turn.search or {}).get("support") == "nothing_found" and turn.support != "cited":
+                is_lost = (turn.search or {}).get("support") == "nothing_found" and turn.support != "cited"
+                if is_lost and not turn.scope:
                     text = " ".join(turn.question.casefold().split())
                     last = unanswered.get(text) or _question(turn, times=0)
                     unanswered[text] = replace(last, times=last.times + 1)

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from msgspec import convert
 from msgspec.structs import asdict, replace
-from sqlalchemy import Connection, RowMapping, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, exists, func, insert, select, update
 
-from rag_assistant.records import AnswerVersion, Turn, Unset, errors
+from rag_assistant.records import SCOPE_FIELDS, AnswerVersion, Turn, Unset, errors
 from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
@@ -284,6 +284,12 @@ class AnsweredQuestions(Store):
         with self._database.read() as connection:
             return as_turns(connection, connection.execute(query).mappings())
 
+    def shown(self, turn_ids: Sequence[int]) -> set[int]:
+        """Return which of some turns are in a listed conversation, or copied to one; the others were edited."""
+        here = turns.c.id.in_(turn_ids) | turns.c.origin_id.in_(turn_ids)
+        listed = exists().where(*_LISTED, conversations.c.listed)
+        return set(self._values(select(func.coalesce(turns.c.origin_id, turns.c.id)).where(here, listed)))
+
     def found_before(self, turn_ids: Sequence[int]) -> set[int]:
         """Return the documents that earlier answers of some turns were given."""
         figures = self._values(select(answer_versions.c.figures).where(answer_versions.c.turn_id.in_(turn_ids)))
@@ -293,7 +299,10 @@ class AnsweredQuestions(Store):
         """Return how many of the newest ``limit`` of other people found nothing."""
         of_others = exists().where(*_LISTED, conversations.c.person_id != person_of(self._database))
         support = turns.c.search["support"].as_string().label("support")
-        newest = select(support).where(_ANSWERED, of_others).order_by(turns.c.id.desc()).limit(limit).subquery()
+        unscoped = (turns.c.request[name].as_string().is_(None) for name in SCOPE_FIELDS)
+        newest = (
+            select(support).where(_ANSWERED, of_others, *unscoped).order_by(turns.c.id.desc()).limit(limit).subquery()
+        )
         return self._values(select(newest.c.support)).count("nothing_found")
 
 

@@ -114,6 +114,7 @@ def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
     upload(client, LAMP, "lamp.txt")
+    upload(client, "A keeper tends the light.", "keeper.txt")
     stub.replies.append(Reply("Oil from whales [1]."))
     turn = ask(client, "What does the lighthouse lamp burn?")
     client.put(f"/api/turns/{turn['turn_id']}/rating", json={"rating": "up"})
@@ -123,6 +124,16 @@ def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
     assert (line["turn_id"], line["rating"]) == (turn["turn_id"], "up")
     assert [one["sentence"] for one in line["changes"]] == ["“lamp.txt” (source 1) has since been deleted."]
     assert f"at={turn['turn']}&amp;edit={turn['turn']}#turn-{turn['turn']}" in page_of(client)
+    other = ask(client, "Zebra quokka?")
+    assert [one["question"] for one in report_of(client)["unanswered"]] == ["Zebra quokka?"]
+    post(client, "/ask", question="What is a keeper?", edits_turn=str(other["turn_id"]))
+    assert "Zebra quokka?" not in [one["question"] for one in report_of(client)["unanswered"]]
+    next_turn = ask(client, "And why?", conversation_id=turn["conversation_id"])
+    _, place = post(client, "/ask", question="And how?", edits_turn=str(next_turn["turn_id"]))
+    copy = client.get(f"/api{place.partition('?')[0].partition('#')[0]}/turns").json["turns"][0]
+    assert report_of(client)["counts"]["outdated"] == 1  # The newer version of the conversation has it, too.
+    post(client, "/ask", question="What did the lighthouse lamp burn?", edits_turn=str(copy["turn_id"]))
+    assert report_of(client)["counts"]["outdated"] == 0
 
 
 def test_a_question_about_a_deleted_document_opens_without_it(
@@ -174,6 +185,10 @@ def test_a_question_that_found_nothing_is_listed_once_and_only_counted_for_an_ad
     upload(ben, f"<p>{text}", "mine.html")
     for question in ("Zebra quokka?", "zebra  QUOKKA?"):
         ask(ben, question)
+    for scope in ({"document_ids": [1]}, {"after": "2024"}):
+        ask(ben, "Quagga?", **scope)
+    project = ben.post("/api/projects", json={"name": "Late", "after": "2024"}).json["project_id"]
+    ask(ben, "Quagga?", project_id=project)
     answer = report_of(ben)
     assert [(one["question"], one["times"]) for one in answer["unanswered"]] == [("zebra  QUOKKA?", 2)]
     assert (answer["others_unanswered"], answer["counts"]["near_copies"]) == (None, 1)
@@ -223,7 +238,7 @@ def test_a_report_is_bounded_and_says_so(
         first = report_of(client)
         read = [one for one in statements if "substr(document_texts.text" in one]
         assert len(read) == 4  # Of ten documents each.
-        of_questions = 5 * 4
+        of_questions = 5 * 5
         assert len(statements) <= 8 + len(read) + of_questions
         statements.clear()
         assert report_of(client) == first
