@@ -19,7 +19,7 @@ from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.disagreements import disagreements
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.retrieval.tokenize import content_words, query_words
 
 if TYPE_CHECKING:
     from rag_assistant.records import Disagreement
@@ -38,17 +38,17 @@ WITHOUT_PASSAGES = "The passages that were found did not fit into the request, s
 class SearchResult(Struct, frozen=True):
     """The result of a question's search.
 
-    ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``guide`` are
-    the numbers of sources that are the guide's pages, no document of a person. ``nearest`` are the best sections if
-    none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a model for a query, with
-    its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``: neither the question nor the
-    conversation tells what it is about. ``language`` is the question's, if no document is in it. ``time`` is the one
-    that it is about (versions.py). ``searched_documents`` is their number if nothing was found in some of them.
-    ``documents`` are the names of the newest of ``document_count``, if the question asks for these. If it needs all of
-    something, ``computed`` is the result from a table or a list, or ``sections`` are all of its documents': document,
-    start and end of each, in order. Then ``reading`` are the model's requests for it, with their answers; ``notes``
-    what it wrote about the sources by number, sent instead of their text; ``read_in_vain`` how many other sections it
-    read.
+    ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``guide``
+    are the numbers of sources that are the guide's pages, no document of a person. ``nearest`` are the best
+    sections if none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a model
+    for a query, with its answer. ``search_notes`` are sentences about what the search lacked. ``unclear``: neither
+    the question nor the conversation tells what it is about. ``language`` is the question's, if no document is in
+    it. ``time`` is the one that it is about (versions.py), asked ``today``. ``searched_documents`` is their number
+    if nothing was found in some of them. ``documents`` are the names of the newest of ``document_count``, if the
+    question asks for these. If it needs all of something, ``computed`` is the result from a table or a list, or
+    ``sections`` are all of its documents': document, start and end of each, in order. Then ``reading`` are the
+    model's requests for it, with their answers; ``notes`` what it wrote about the sources by number, sent instead
+    of their text; ``read_in_vain`` how many other sections it read.
     """
 
     sources: tuple[Source, ...] = ()
@@ -61,6 +61,7 @@ class SearchResult(Struct, frozen=True):
     unclear: bool = False
     language: str = ""
     time: str | None = None
+    today: str = ""
     searched_documents: int | None = None
     documents: tuple[str, ...] = ()
     document_count: int = 0
@@ -93,7 +94,10 @@ class SearchResult(Struct, frozen=True):
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
         """What the sources state differently about the question."""
-        return disagreements(f"{self.query.context} {self.query.text}", self.sources)
+        # A follow-up such as "and of backups?" is about these alone.
+        is_whole = bool(content_words(self.query.text))
+        question = self.query.text if is_whole else f"{self.query.context} {self.query.text}"
+        return disagreements(question, self.sources, self.time or self.today)
 
     @property
     def nothing(self) -> bool:

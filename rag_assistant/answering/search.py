@@ -113,6 +113,7 @@ def _searched(draft: Draft, task: Task, is_rewritten: bool) -> SearchResult:
         unclear=unclear,
         language=language,
         time=time_of(turn.question, turn.created_at.date()),
+        today=turn.created_at.date().isoformat(),
     )
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.live import LiveTurn, last_event
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.conversations.prompts import check_sources, mark_cited, note_citations
-from rag_assistant.records import Event, Message, Turn, TurnStatus, errors
+from rag_assistant.records import Event, Message, Source, Turn, TurnStatus, errors
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 
@@ -209,7 +210,15 @@ def with_citation_checks(turn: Turn, text: str) -> Turn:
     checked = check_sources(marked, text[:MAX_CHECKED_CHARS], lambda: time.thread_time() > end)
     is_part = bool(checked) and (len(text) > MAX_CHECKED_CHARS or time.thread_time() > end)
     notes = (*note_citations(turn, text), *([CHECKED_IN_PART] if is_part else []))
-    return replace(turn, sources=checked, notes=notes)
+    return replace(turn, sources=checked, notes=notes, search=turn.search and _rested_on(turn.search, checked))
+
+
+def _rested_on(search: dict[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
+    """Return a search without disagreements of passages that an answer with citations doesn't rest on."""
+    cited = {one.n for one in sources if one.cited}
+    of_cited = [one for one in search.get("disagreements", ()) if not cited or cited & set(chain(*one["passages"]))]
+    others = {name: part for name, part in search.items() if name != "disagreements"}
+    return others | ({"disagreements": of_cited} if of_cited else {})
 
 
 def unchecked(turn: Turn, text: str) -> Turn:

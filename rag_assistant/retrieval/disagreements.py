@@ -42,12 +42,13 @@ Amount = tuple[str, Any]
 # How many passages are compared, how much of each, and how many of its sentences.
 MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES = 12, 3_000, 4
 MAX_LEAD_CHARS, MAX_DISAGREEMENTS = 80, 3
-# The share of the question's content words that both sentences must have, and the share of their own words in common.
+# The share of the question's content words that both sentences must have, of two both; and the share of their own words
+# in common.
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
 # A key with its value is a line of its own.
 BREAK = re.compile(rf"{LINE.pattern}|\n(?=[^\W\d_a-z][^\n:|]{{0,40}}:\s)")
 # In the names of documents: years, other long numbers, and words for their kind or version.
-YEAR, NUMBER = PATTERNS["year_in_name"], PATTERNS["number_in_name"]
+YEAR, DATE, NUMBER = PATTERNS["year_in_name"], PATTERNS["date_in_name"], PATTERNS["number_in_name"]
 GENERIC = frozenset(map(stem, WORDS["generic"].split()))
 
 
@@ -64,8 +65,11 @@ class _Sentence(Struct, frozen=True):
 
 
 @lru_cache(maxsize=8)  # A request is built several times.
-def disagreements(question: str, sources: tuple[Source, ...]) -> tuple[Disagreement, ...]:
-    """Return what sources of different documents state differently about a question, best sources first."""
+def disagreements(question: str, sources: tuple[Source, ...], time: str = "") -> tuple[Disagreement, ...]:
+    """Return what sources of different documents state differently about a question, best sources first.
+
+    Which is newer is told of documents dated no later than ``time``, an ISO date or the beginning of one.
+    """
     about = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
     if len({one.document_id for one in about}) < 2:
         return ()
@@ -82,7 +86,9 @@ def disagreements(question: str, sources: tuple[Source, ...]) -> tuple[Disagreem
                 groups.append(group)
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
+    # "~" comes after every digit: what is dated 2023-05 is of 2023.
     dates = {one.n: (one.own_date or "", one.date_from == "file") for one in about}
+    dates = {n: date for n, date in dates.items() if not time or date[0] < f"{time}~"}
     return tuple(
         Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates))
         for group in groups[:MAX_DISAGREEMENTS]
@@ -99,9 +105,12 @@ def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]])
 
     When a file was changed can't be compared with the date that another document gives itself.
     """
-    latest = sorted((max(dates[n][0] for n in numbers), value) for value, numbers in group.items())
+    dated = {value: [dates[n] for n in numbers if n in dates] for value, numbers in group.items()}
+    latest = sorted((max(date for date, _ in some), value) for value, some in dated.items() if some)
+    if len(latest) < 2:
+        return None
     (date, _), (newest, value) = latest[-2:]
-    is_known = latest[0][0] and len({dates[n][1] for numbers in group.values() for n in numbers}) == 1
+    is_known = latest[0][0] and len({is_file for some in dated.values() for _, is_file in some}) == 1
     return value if is_known and not newest.startswith(date) else None
 
 
@@ -112,7 +121,7 @@ class _Question:
         words = search_words(question)
         self._common = STOP_WORDS.union(COMMON_WORDS_OF.get(language_of(words), ()))
         self._words = self._stems(without_asking(words))
-        self._min_words = max(1, ceil(MIN_ASKED * len(self._words)))
+        self._min_words = max(min(2, len(self._words)), ceil(MIN_ASKED * len(self._words)), 1)
         self._asks_whether = PATTERNS["asks_whether"].match(question)
         self._asks_who = PATTERNS["asks_who"].search(question)
 
@@ -169,8 +178,12 @@ class _Question:
         years = [set(YEAR.findall(f"{each.source.document} {each.source.section}")) for each in (one, other)]
         if all(years) and years[0] != years[1] and PATTERNS["past"].search(one.text):
             return True
-        numbers = [set(NUMBER.findall(each.source.document)) for each in (one, other)]
-        if all(numbers) and numbers[0] != numbers[1]:  # Two invoices.
+        names = [each.source.document.rpartition(".")[0] or each.source.document for each in (one, other)]
+        dates = [set(DATE.findall(name)) for name in names]
+        if all(map(PATTERNS["of_a_time"].search, names)) and dates[0] - dates[1] and dates[1] - dates[0]:
+            return True  # The minutes of two meetings.
+        numbers = [set(NUMBER.findall(DATE.sub(" ", name.lower()))) for name in names]
+        if numbers[0] - numbers[1] and numbers[1] - numbers[0]:  # Two invoices, flats, or cables.
             return True
         left, right = one.origin - other.origin - GENERIC, other.origin - one.origin - GENERIC
         return bool(left and right) or not self._words.isdisjoint(left | right)

@@ -17,7 +17,7 @@ WITHIN_60 = "Customers may return goods within 60 days of purchase."
 
 
 def source(n: int, text: str, document: str = "", *, date: str | None = None, date_from: str = "text") -> Source:
-    name = document or f"document {n}.md"
+    name = document or ("handbook.md", "faq.md", "policy.md", "rules.md")[n % 4]
     return Source(n, n, name, None, 0, len(text), text, 1.0, date=date, date_from=date_from)  # type: ignore[arg-type]
 
 
@@ -138,6 +138,8 @@ def test_what_documents_state_differently_is_found(
         # It is about something else.
         ("What does shipping cost?", WITHIN_30, WITHIN_60),
         ("And what about it?", WITHIN_30, WITHIN_60),
+        ("How long is the offer valid?", "Valid from 1 May 2024 for all.", "Valid from 1 January 2027 for all."),
+        ("How long is the probation period?", "The notice period is 6 months.", "The notice period is 3 months."),
     ],
 )
 def test_two_things_are_no_disagreement(question: str, first: str, second: str) -> None:
@@ -171,6 +173,36 @@ def test_two_things_are_no_disagreement(question: str, first: str, second: str) 
             "Total amount of the invoice: 730.00 EUR",
             ("invoice-1001.pdf", "invoice-1002.pdf"),
         ),
+        (
+            "How many people does the company employ?",
+            "The company employs 38 people at the end of the year.",
+            "The company employs 44 people at the end of the year.",
+            ("annual-report-2022.md", "annual-report-2023.md"),
+        ),
+        (
+            "When is the next meeting?",
+            "The next meeting is on 11 February at the town hall.",
+            "The next meeting is on 11 March at the town hall.",
+            ("minutes-board-2025-01-14.md", "minutes-board-2025-02-11.md"),
+        ),
+        (
+            "What is the diameter of the cable?",
+            "The diameter of the cable is 8 mm.",
+            "The diameter of the cable is 9 mm.",
+            ("datasheet-cable-a.txt", "datasheet-cable-b.txt"),
+        ),
+        (
+            "How many pupils are in the class?",
+            "There are 24 pupils in the class.",
+            "There are 26 pupils in the class.",
+            ("school-class-3a.md", "school-class-3b.md"),
+        ),
+        (
+            "How much is the rent?",
+            "The rent is 800 euros per month.",
+            "The rent is 950 euros per month.",
+            ("lease-flat-12.md", "lease-flat-14.md"),
+        ),
     ],
 )
 def test_names_of_documents_tell_two_things_apart(
@@ -180,8 +212,19 @@ def test_names_of_documents_tell_two_things_apart(
     assert between(question, first, second, "handbook 2022.md", "handbook 2022 copy.md") != ()
 
 
-def test_versions_of_a_policy_disagree_though_their_years_differ() -> None:
-    assert between(REFUND, WITHIN_30, WITHIN_60, "policy-2023.md", "policy-2024.md") == (("30 days", "60 days"),)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("policy-2023.md", "policy-2024.md"),
+        ("policy-2023-01.md", "policy-2024-05.md"),
+        ("guideline-v1.md", "guideline-v2.md"),
+        ("guideline rev 1.md", "guideline rev 2.md"),
+        ("policy.md", "policy (1).md"),
+        ("policy copy 2.md", "policy copy 3.md"),
+    ],
+)
+def test_versions_of_a_policy_disagree_though_their_years_and_versions_differ(names: tuple[str, str]) -> None:
+    assert between(REFUND, WITHIN_30, WITHIN_60, *names) == (("30 days", "60 days"),)
 
 
 def test_one_document_does_not_disagree_with_itself() -> None:
@@ -201,6 +244,16 @@ def test_passages_that_state_the_same_are_told_together_and_the_newer_value_is_n
     (found,) = disagreements(REFUND, tuple(dated))
     assert found.values == ("30 days", "60 days", "90 days")
     assert found.newer is None, "May 2023 may be before or after the rest of 2023"
+
+
+def test_what_is_not_in_force_at_the_time_asked_about_is_not_the_newer_one() -> None:
+    texts = [WITHIN_30, WITHIN_60, WITHIN_60.replace("60", "90")]
+    dated = [
+        source(n, text, date=date)
+        for n, (text, date) in enumerate(zip(texts, ("2023", "2024-05", "2027-01"), strict=True))
+    ]
+    newer = {time: disagreements(REFUND, tuple(dated), time)[0].newer for time in ("", "2026-11-30", "2024", "2023")}
+    assert newer == {"": "90 days", "2026-11-30": "60 days", "2024": "60 days", "2023": None}
 
 
 def test_when_documents_were_added_does_not_tell_which_is_newer() -> None:

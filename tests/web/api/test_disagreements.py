@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from tests.testkit.stub_model import StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, events_of, served_before
 
 OLD = "# Refunds\n\nValid from: 2023-01-04\n\nCustomers may return goods within 30 days of purchase for a full refund."
@@ -57,3 +57,18 @@ def test_quotes_tell_it_too(client: FlaskClient) -> None:
     answer = ask(client, QUESTION)
     assert answer["model"] == "quotes"
     assert sorted(answer["search"]["disagreements"][0]["values"]) == ["30 days", "60 days"]
+
+
+def test_what_an_answer_does_not_rest_on_is_not_told(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("Herons nest in March [2]."))
+    answer = ask(client, f"{QUESTION} And when do herons nest?")
+    cited = [one["n"] for one in answer["sources"] if one["cited"]]
+    assert cited == [2]
+    assert "disagreements" not in answer["search"]
+    assert "different values" in str(stub.requests[-1].messages), "the model decides what it answers"
+
+
+def test_a_follow_up_is_told_what_is_about_it_alone(client: FlaskClient) -> None:
+    first = ask(client, QUESTION)
+    answer = ask(client, "And what about herons?", conversation_id=first["conversation_id"])
+    assert "disagreements" not in answer["search"]
