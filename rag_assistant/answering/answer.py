@@ -99,7 +99,7 @@ def _exchange(task: Task, draft: Draft) -> None:
     """Send requests and run tool calls until there is an answer or a confirmation is needed."""
     live = task.live
     refused: errors.ContextTooLong | None = None
-    rounds = 0
+    rounds, fields_refused = 0, False
     while True:
         may_call = bool(draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
         try:
@@ -128,11 +128,18 @@ def _exchange(task: Task, draft: Draft) -> None:
             draft = with_page_images(search_documents(replace(draft, profile=profile), task), task)
             continue
         except errors.ModelError as error:
-            if not (draft.page_images and TAKES_NO_PICTURES.search(str(error))):
+            if draft.page_images and TAKES_NO_PICTURES.search(str(error)):
+                task.deps.models.blind.add(draft.profile.endpoint.key)
+                draft = replace(draft, page_images=())
+            elif isinstance(error, errors.ModelRefused) and (fallback := live.turn.options.fallback):
+                live.turn, fields_refused = replace(live.turn, options=fallback), True
+                profile = profile_of(draft.profile.endpoint, draft.window.conversation, task)
+                draft = replace(draft, profile=profile)
+            else:
                 raise
-            task.deps.models.blind.add(draft.profile.endpoint.key)
-            draft = replace(draft, page_images=())
             continue
+        if fields_refused:  # Nothing else was wrong with the request.
+            task.deps.models.schemaless.add(draft.profile.endpoint.key)
         calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
             task.deps.models.tool_habits.learn_unused(draft.profile.endpoint)
@@ -192,6 +199,8 @@ def prepare(
             raise
         # An unreachable model is no reason to lose a question: its answer reports that.
         endpoint = deps.models.known_endpoint()
+    if endpoint.key in deps.models.schemaless and (fallback := live.turn.options.fallback):
+        live.turn = replace(live.turn, options=fallback)
     profile = profile_of(endpoint, conversation, task)
     rules = rules_for(conversation, settings, live.turn)
     window = load_window(deps.history, conversation, live.turn.number, rules, settings)

@@ -7,11 +7,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pkgutil import get_data
+from typing import Any
 
+from msgspec import MsgspecError, defstruct, json
 from msgspec.structs import replace
 
 from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
-from rag_assistant.records import QUOTES, CellResult, ColumnType, GridColumn, Source, Turn
+from rag_assistant.records import QUOTES, AnswerOptions, CellResult, ColumnType, GridColumn, Source, Turn
 from rag_assistant.retrieval.claims import CITATION, cited_numbers, repeated_range, strange_figures
 from rag_assistant.retrieval.dates import iso_dates
 from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
@@ -23,14 +25,44 @@ from rag_assistant.retrieval.tokenize import content_stems
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS, UNITS = _DATA["words"], _DATA["units"]
-# What a model is told for a cell, by the type of its column.
-INSTRUCTIONS = {kind: f"{_DATA['common']} {text}" for kind, text in _DATA["instructions"].items()}
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 # Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
 DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
 CURRENCIES = {word for name, words in UNITS.items() if name != "%" for word in words}
 MAX_VALUE_CHARS = 500
+# An answer in JSON has a value of its column's type, and the number of its passage; "not found" is null.
+VALUE_TYPES: dict[ColumnType, Any] = {"text": str, "number": float, "date": str, "yes_no": bool}
+ANSWERS = {
+    kind: defstruct("cell", [("value", of | None), ("passage", int | None)], forbid_unknown_fields=True)
+    for kind, of in VALUE_TYPES.items()
+}
+
+
+def options_for(kind: ColumnType, max_tokens: int | None) -> AnswerOptions:
+    """Return how a cell is asked: in JSON, or as text where the endpoint refuses a schema."""
+    schema = {"name": "cell", "strict": True, "schema": json.schema_components([ANSWERS[kind]])[1]["cell"]}
+    fields = {"response_format": {"type": "json_schema", "json_schema": schema}}
+    as_text, as_json = (f"{told['common']} {told[kind]}" for told in (_DATA["text"], _DATA["json"]))
+    options = AnswerOptions(mode="documents", instructions=as_text, max_answer_tokens=max_tokens, notes=False)
+    return replace(options, instructions=as_json, fields=fields, fallback=options)
+
+
+def text_of(turn: Turn, column: GridColumn) -> str:
+    """Return an answer in JSON as it would be as text, such as "EUR 1,250.00 [1]"; any other as it came."""
+    own = without_quotes(turn.answer)
+    try:
+        answer = json.decode(own[own.find("{") : own.rfind("}") + 1], type=ANSWERS[column.type])
+    except MsgspecError:
+        return turn.answer
+    value, cited = answer.value, f" [{answer.passage}]" if answer.passage is not None else ""
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif isinstance(value, float):  # As its passage writes it, with its unit.
+        text = "".join(one.text for one in turn.sources if one.n == answer.passage)
+        written = (*values_in(text)[0].values(), *NUMBER.findall(text))
+        value = next((one for one in written if _number(one) == value), f"{value:.15g}")
+    return f"{value}{cited}" if value else WORDS["not_found"][0]
 
 
 def result_of(turn: Turn, column: GridColumn) -> CellResult:
@@ -56,11 +88,9 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     pieces = [one for one in sentences_of(source.text) if start <= one.start < end]
     pieces.sort(key=lambda one: -len(about & content_stems(one.text)))
     ranges = [(one.start, one.end) for one in pieces]
-    if column.type == "text" and not (pieces and about & content_stems(pieces[0].text)):
+    if not pieces or (column.type == "text" and not about & content_stems(pieces[0].text)):
         ranges = [(start, end)]
     results = [_at(_typed(source.text[slice(*one)], column), source, one) for one in ranges]
-    if not results:
-        return CellResult("not_found")
     nothing = replace(results[0], outcome="not_found", value="", doubt=None)
     return next((one for one in results if one.doubt != "wrong_type"), nothing)
 

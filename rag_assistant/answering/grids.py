@@ -14,15 +14,15 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.answering.cell_values import INSTRUCTIONS, result_of
+from rag_assistant.answering.cell_values import options_for, result_of, text_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
-from rag_assistant.answering.writer import NOT_FINISHED
+from rag_assistant.answering.writer import NOT_FINISHED, with_citation_checks
 from rag_assistant.conversations.model_profile import PASSAGES, min_limit
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import AnswerOptions, ClaimedCell, Estimate, Grid, Question, Scope, errors
+from rag_assistant.records import ClaimedCell, Estimate, Grid, Question, Scope, errors
 from rag_assistant.runtime.background import JobQueue
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.grids import MAX_ATTEMPTS, CellQueue, GridStore
@@ -102,7 +102,9 @@ class GridRunner(Struct):
 
     def _look(self, _job: int) -> None:
         while (cell := self._next()) is not None:
-            self._begin(cell)
+            with self._ending(cell):
+                live = self._ask(cell)
+                threading.Thread(target=self._finish, args=(cell, live), name="cell", daemon=True).start()
 
     def _next(self) -> ClaimedCell | None:
         """Claim the next cell, unless people need the rest of the answers at once."""
@@ -115,12 +117,6 @@ class GridRunner(Struct):
         first_tokens = _first_tokens(settings) * self.models.connected
         resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
         return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens)
-
-    def _begin(self, cell: ClaimedCell) -> None:
-        """Ask a cell; its answer is waited for in a thread."""
-        with self._ending(cell):
-            live = self._ask(cell)
-            threading.Thread(target=self._finish, args=(cell, live), name="cell", daemon=True).start()
 
     def _finish(self, cell: ClaimedCell, live: LiveTurn) -> None:
         with self._ending(cell):
@@ -148,12 +144,7 @@ class GridRunner(Struct):
         settings, most = self.settings(), None
         if cell.left_tokens is not None:
             most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, cell.left_tokens - _first_tokens(settings)))
-        options = AnswerOptions(
-            mode="documents",
-            instructions=INSTRUCTIONS[cell.column.type],
-            max_answer_tokens=min_limit(most, settings.max_answer_tokens),
-            notes=False,
-        )
+        options = options_for(cell.column.type, min_limit(most, settings.max_answer_tokens))
         question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
         sent = SentHistory([{"role": "user", "content": question.text}])
         return self.assistant_of(cell.person_id).ask_stateless(question, sent)
@@ -171,6 +162,8 @@ class GridRunner(Struct):
             self.queue.end(cell, "queued" if again else "failed", tokens=tokens, error=error or NOT_FINISHED)
             return
         seconds = (datetime.now(UTC) - turn.created_at).total_seconds()
-        result = asdict(replace(result_of(turn, cell.column), sha256=cell.sha256))
-        sent = {"answer": turn.answer, "messages": receipt.get("request", {}).get("messages", [])}
+        body, text = receipt.get("request", {}), text_of(turn, cell.column)
+        sent = {"answer": turn.answer} | {name: body[name] for name in ("messages", "response_format") if name in body}
+        checked = with_citation_checks(replace(turn, answer=text), text)
+        result = asdict(replace(result_of(checked, cell.column), sha256=cell.sha256))
         self.queue.end(cell, "done", tokens=tokens, result=result, error=None, seconds=seconds, receipt=sent)

@@ -55,8 +55,9 @@ class LanguageModels:
         self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
         self.extra_requests = ExtraRequests()
-        # Which models refuse pictures.
+        # Which models refuse pictures, and which a JSON schema for their answer.
         self.blind: set[tuple[str, str | None]] = set()
+        self.schemaless: set[tuple[str, str | None]] = set()
 
     def for_person(self, refuse_beyond_limits: Callable[[], None], count_tokens: CountTokens) -> LanguageModels:
         """Return the same models for a person, whose tokens are counted and limited."""
@@ -259,6 +260,7 @@ class LanguageModels:
                 self.calibration.forget(endpoint)
                 self.extra_requests.forget(endpoint)
                 self.blind.discard(endpoint.key)
+                self.schemaless.discard(endpoint.key)
                 self._asked_limits.pop(endpoint.key, None)
             raise
 

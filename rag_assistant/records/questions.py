@@ -50,7 +50,7 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     ``mode``: search for the question, let the model search with tools, or neither. ``instructions`` are added to ours.
     ``fields`` go to the endpoint unchanged: ``tools`` whose calls the caller runs, ``response_format``, ``stop`` and
-    the like.
+    the like; ``fallback`` are the options for an endpoint that refuses them.
     """
 
     mode: AnswerMode | None = None
@@ -64,11 +64,12 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     fields: dict[str, Any] | None = None
     # One of the setting models_offered.
     model: str | None = None
+    fallback: "AnswerOptions | None" = None
 
     @property
     def needs_model(self) -> bool:
         """Whether quotes can't answer: the caller has tools or a schema."""
-        return not {"tools", "response_format"}.isdisjoint(self.fields or ())
+        return self.fallback is None and not {"tools", "response_format"}.isdisjoint(self.fields or ())
 
 
 AS_SET = AnswerOptions()

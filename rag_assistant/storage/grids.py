@@ -180,8 +180,9 @@ class GridStore(SharedStore[Grid]):
         return [GridRow(one, names[one], tuple(at[one, column.id] for column in grid.columns)) for one in names], total
 
     def receipt(self, grid_id: int, document_id: int, column_id: int) -> dict[str, Any]:
-        """Return a cell's answer as it came, with the messages that were sent for it. Raises as ``start`` does."""
-        return self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id) or {"answer": "", "messages": []}
+        """Return a cell's answer as it came, with what was sent for it. Raises as ``start`` does."""
+        receipt = self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id)
+        return {"answer": "", "messages": [], "response_format": None} | (receipt or {})
 
     def _of_cell(self, column: sa.Column[Any], *key: int) -> Any:
         self.get(key[0])

@@ -47,13 +47,13 @@ def _columns_typed() -> list[dict[str, Any]]:
     """Return the form's columns: lines of repeated fields, of which those without a question go."""
     names = ("id", "name", "question", "type")
     lines = zip(*(request.form.getlist(f"column_{name}") for name in names), strict=False)
-    return [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+    columns: list[dict[str, Any]] = [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+    return [one | {"id": int(one["id"]) if spells_number(one["id"]) else None} for one in columns]
 
 
 def _sent(model: type[Body]) -> Body:
     columns = _columns_typed()
-    numbered = [one | {"id": int(one["id"]) if spells_number(one["id"]) else None} for one in columns]
-    return checked(model, form_fields(model) | ({"columns": numbered} if columns else {}))
+    return checked(model, form_fields(model) | ({"columns": columns} if columns else {}))
 
 
 shared = as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)

@@ -92,6 +92,60 @@ def test_a_cell_has_its_value_and_the_sentence_it_rests_on(client: FlaskClient, 
     assert client.get("/api/conversations").json["conversations"] == []
 
 
+def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, f"{LEASE} Dogs may live there.", "lease.txt")["document_id"]
+    answers = {"signed": "Anna Berg", "rent": 1250, "date": "2024-05-03", "dogs": True, "cats": None}
+    answer_with(stub, {word: json.dumps({"value": value, "passage": 1}) for word, value in answers.items()})
+    day, dogs = (
+        {"question": "What is the date of the lease?", "type": "date"},
+        {"question": "May dogs live?", "type": "yes_no"},
+    )
+    columns = [SIGNED, FEE, day, dogs, dogs | {"question": "May cats live?"}]
+    cells = results(client, grid := start(client, {"name": "Leases", "columns": columns}))
+    assert [one["value"] for one in cells] == ["Anna Berg", "EUR 1,250.00", "2024-05-03", "yes", ""]
+    assert [one["doubt"] for one in cells] == [None] * 5
+    assert (cells[1]["number"], cells[4]["outcome"]) == (1250, "not_found")
+    assert [LEASE[one["start"] : one["end"]] for one in cells[:2]] == [
+        "This lease was signed by Anna Berg on 3 May 2024.", "The rent is EUR 1,250.00 a month.",
+    ]  # fmt: skip
+    sent = client.get(f"/api/grids/{grid}/cells/{document}/2").json
+    assert json.loads(sent["answer"]) == {"value": 1250, "passage": 1}
+    schema = sent["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["value"] == {"anyOf": [{"type": "number"}, {"type": "null"}]}
+    assert (schema["required"], schema["additionalProperties"]) == (["value", "passage"], False)
+    [body] = [one.body for one in stub.requests if one.body["messages"] == sent["messages"]]
+    assert body["response_format"] == sent["response_format"]
+
+
+@pytest.mark.parametrize(
+    ("value", "passage", "doubt"), [(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, "not_cited")]
+)
+def test_an_answer_in_json_is_checked_as_any_other(
+    client: FlaskClient, stub: StubModel, value: object, passage: int | None, doubt: str
+) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"rent": json.dumps({"value": value, "passage": passage})})
+    [fee] = results(client, start(client, {"name": "Leases", "columns": [FEE]}))
+    assert (fee["outcome"], fee["doubt"]) == ("value", doubt)
+
+
+def test_an_endpoint_that_refuses_a_schema_is_asked_without_it_from_then_on(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    upload(client, f"{LEASE} Two.", "two.txt")
+
+    def reply(seen: Seen) -> Reply:
+        assert ("write: not found" in seen.messages[0]["content"]) is ("response_format" not in seen.body)
+        return Reply(status=400) if "response_format" in seen.body else Reply("Anna Berg [1]")
+
+    stub.next_reply = reply
+    grid = start(client, {"name": "Leases", "columns": [SIGNED], "cells_at_once": 1})
+    assert [one["value"] for one in results(client, grid)] == ["Anna Berg"] * 2
+    assert ["response_format" in one.body for one in stub.requests] == [True, False, False]
+    assert client.get(f"/api/grids/{grid}/cells/{document}/1").json["response_format"] is None
+
+
 @pytest.mark.parametrize(
     ("answer", "outcome", "doubt"),
     [
@@ -133,7 +187,7 @@ def test_a_failed_cell_says_why_and_the_table_stops_after_many(client: FlaskClie
     cells = rest(client, grid)
     assert cells == {"failed": 5, "empty": 11}
     assert "scripted" in state(client, grid)["reason"]
-    assert len(stub.requests) == 5
+    assert len(stub.requests) == 10  # Each also without a schema, which is not what was refused.
     assert {cell["state"] for row in rows(client, grid, "?cells=failed") for cell in row["cells"]} >= {"failed"}
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
     assert client.post(f"/api/grids/{grid}/start", json={}).json["reason"] is None
@@ -563,4 +617,4 @@ def test_every_question_is_asked_as_the_body_says(client: FlaskClient, stub: Stu
     assert len(asked) == 4
     # Each has the passages of one document alone.
     assert not any("lease.txt" in one and "geese.txt" in one for one in asked)
-    assert all("write: not found" in one for one in asked)
+    assert all("both are null" in one for one in asked)
