@@ -34,8 +34,6 @@ POLL_INTERVAL_SECONDS, RETRY_SECONDS = 2.0, 10.0
 FREE_SHARE = 0.25
 # Before a cell is answered: the tokens of a request without its passages, and of a passage, as the guide's are.
 REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
-# With a budget, an answer has at most so many tokens: a value, and the thoughts before it; and at least so many.
-MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 # What may pass by itself: such a cell is asked again.
 MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
 
@@ -141,10 +139,7 @@ class GridRunner(Struct):
             self.queue.end(cell, "failed", error=NOT_FINISHED)
 
     def _ask(self, cell: ClaimedCell) -> LiveTurn:
-        settings, most = self.settings(), None
-        if cell.left_tokens is not None:
-            most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, cell.left_tokens - _first_tokens(settings)))
-        options = options_for(cell.column.type, min_limit(most, settings.max_answer_tokens))
+        options = options_for(cell.column.type, min_limit(cell.max_tokens, self.settings().max_answer_tokens))
         question = Question(cell.column.question, scope=Scope((cell.key[1],)), on_overflow="trim", options=options)
         sent = SentHistory([{"role": "user", "content": question.text}])
         return self.assistant_of(cell.person_id).ask_stateless(question, sent)

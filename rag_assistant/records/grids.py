@@ -102,7 +102,7 @@ class GridRow(Struct, frozen=True, forbid_unknown_fields=True):
 class ClaimedCell(Struct, frozen=True):
     """A cell that the process ``worker`` asks for the person who owns its table; its key, and the document's content.
 
-    ``attempts`` counts how often it was begun, ``left_tokens`` is what is left of its table's budget.
+    ``attempts`` counts how often it was begun, ``max_tokens`` what its answer may have, if there is a budget.
     """
 
     key: tuple[int, int, int]
@@ -111,4 +111,4 @@ class ClaimedCell(Struct, frozen=True):
     worker: str
     attempts: int
     sha256: str
-    left_tokens: int | None
+    max_tokens: int | None

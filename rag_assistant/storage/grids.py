@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from rag_assistant.records import MAX_GRID_DOCUMENTS, Cell, CellState, ClaimedCell, Grid, GridColumn, GridRow, Scope
-from rag_assistant.records.answers import QUOTES
 from rag_assistant.records.errors import CellNotFound, GridNotFound, NotGridOwner, NothingToAsk
 from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.storage.conversations.conversations import usable_project
@@ -23,12 +22,14 @@ from rag_assistant.storage.tables import documents, grid_cells, grid_shares, gri
 
 # A cell is begun this often if the process or the model fails; a table stops after so many failures in a row.
 MAX_ATTEMPTS, MAX_FAILURES = 3, 5
+# With a budget, an answer has at most so many tokens: a value, and the thoughts before it; and at least so many.
+MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 BUDGET_USED = "The next answer would likely exceed the budget of {n} tokens. Raise it to go on."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
 NUMBER, VALUE = RESULT["number"].as_float(), RESULT["value"].as_string()
 _IS_OUTDATED = sa.func.coalesce(documents.c.sha256 != RESULT["sha256"].as_string(), sa.false(), type_=sa.Boolean)
-_IS_QUOTED, _OUTCOME = RESULT["model"].as_string() == QUOTES, RESULT["outcome"].as_string()
+_IS_QUOTED, _OUTCOME = RESULT["model"].as_string() == "quotes", RESULT["outcome"].as_string()
 # Which rows are shown: those with such a cell.
 CELL_FILTERS: dict[str, sa.ColumnElement[bool]] = {
     **{name: name == _OUTCOME for name in ("value", "not_found", "disagreement")},
@@ -250,7 +251,8 @@ class CellQueue(Store):
                 expected = used / max(1, row["done"]) if used else first_tokens
                 left = None if budget is None else int(budget - used - row["running"] * expected)
                 if left is None or left >= expected:
-                    return _take(connection, row, worker, left)
+                    most = None if left is None else min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - first_tokens))
+                    return _take(connection, row, worker, most)
                 _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{budget:,}"))
         return None
 
@@ -284,14 +286,14 @@ class CellQueue(Store):
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
 
 
-def _take(connection: sa.Connection, row: sa.RowMapping, worker: str, left: int | None) -> ClaimedCell:
+def _take(connection: sa.Connection, row: sa.RowMapping, worker: str, max_tokens: int | None) -> ClaimedCell:
     query = sa.select(*KEY, grid_cells.c.attempts, documents.c.sha256).where(KEY[0] == row["id"], STATE == "queued")
     query = query.join(documents, documents.c.id == grid_cells.c.document_id).order_by(*KEY).limit(1)
     *key, attempts, sha256 = connection.execute(query).one()
     begun = {"state": "running", "worker": worker, "attempts": attempts + 1, "asked_at": now()}
     connection.execute(sa.update(grid_cells).where(*_cell_at(*key)).values(begun))
     column = next(GridColumn(**one) for one in row["columns"] if one["id"] == key[2])
-    return ClaimedCell((key[0], key[1], key[2]), column, row["person_id"], worker, attempts + 1, sha256, left)
+    return ClaimedCell((key[0], key[1], key[2]), column, row["person_id"], worker, attempts + 1, sha256, max_tokens)
 
 
 def _cell_at(*key: int) -> list[sa.ColumnElement[bool]]:

@@ -1,7 +1,5 @@
 """The JSON API of tables over documents."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.answering.grids import with_estimate
@@ -105,9 +103,7 @@ def stop(grid_id: int) -> Response:
     return answer_with(services().grids.stop(grid_id))
 
 
-@blueprint.get(
-    CELL, policy=READ, answer={"answer": str, "messages": list[Message], "response_format": dict[str, Any] | None}
-)
+@blueprint.get(CELL, policy=READ, answer={"answer": str, "messages": list[Message], "response_format": dict | None})
 def cell(grid_id: int, document_id: int, column_id: int) -> Response:
     """Return the answer of a cell as it came, and the messages and the schema that were sent for it."""
     return jsonify(services().grids.receipt(grid_id, document_id, column_id))

@@ -1,7 +1,5 @@
 """The pages of tables over documents, as plain forms."""
 
-from typing import Any
-
 from flask import Blueprint, render_template, request
 
 from rag_assistant.records import MAX_GRID_COLUMNS
@@ -43,11 +41,11 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
 
 
-def _columns_typed() -> list[dict[str, Any]]:
+def _columns_typed() -> list[dict[str, str | int | None]]:
     """Return the form's columns: lines of repeated fields, of which those without a question go."""
     names = ("id", "name", "question", "type")
     lines = zip(*(request.form.getlist(f"column_{name}") for name in names), strict=False)
-    columns: list[dict[str, Any]] = [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
+    columns = [dict(zip(names, line, strict=True)) for line in lines if line[2].strip()]
     return [one | {"id": int(one["id"]) if spells_number(one["id"]) else None} for one in columns]
 
 

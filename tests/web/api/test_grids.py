@@ -17,6 +17,7 @@ from sqlalchemy import Engine, insert, select, update
 from rag_assistant.answering import grids as filling
 from rag_assistant.services import Services
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.grids import MAX_CELL_TOKENS
 from rag_assistant.storage.tables import documents, grid_cells, grids, now
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.statements import listening
@@ -261,7 +262,7 @@ def test_a_budget_is_kept_with_several_at_once(client: FlaskClient, stub: StubMo
     assert after["used_tokens"] == 8000
     # However long an answer gets, it takes no more than what is left.
     assert all(0 < one.body["max_tokens"] <= 9000 - 2000 * n for n, one in enumerate(stub.requests))
-    assert stub.requests[0].body["max_tokens"] == filling.MAX_CELL_TOKENS
+    assert stub.requests[0].body["max_tokens"] == MAX_CELL_TOKENS
     assert after["estimate"]["tokens"] == 16000
     again = start(client, BEGUN | {"max_tokens": 3000, "cells_at_once": 8})
     rest(client, again)
