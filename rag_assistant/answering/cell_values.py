@@ -32,7 +32,7 @@ DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\
 CURRENCIES = {word for name, words in UNITS.items() if name != "%" for word in words}
 MAX_VALUE_CHARS = 500
 # An answer in JSON has a value of its column's type, and the number of its passage; "not found" is null.
-ANSWERS: dict[ColumnType, Any] = {
+ANSWERS: dict[str, Any] = {
     kind: defstruct("cell", [("value", of | None), ("passage", int | None)], forbid_unknown_fields=True)
     for kind, of in (("text", str), ("number", float), ("date", str), ("yes_no", bool))
 }
