@@ -42,7 +42,7 @@ def options_for(kind: ColumnType, max_tokens: int | None) -> AnswerOptions:
     """Return how a cell is asked: in JSON, or as text where the endpoint refuses a schema."""
     schema = {"name": "cell", "strict": True, "schema": json.schema_components([ANSWERS[kind]])[1]["cell"]}
     fields = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    as_text, as_json = (f"{told['common']} {told[kind]}" for told in (_DATA["text"], _DATA["json"]))
+    as_text, as_json = (f"{prompts['common']} {prompts[kind]}" for prompts in (_DATA["text"], _DATA["json"]))
     options = AnswerOptions(mode="documents", instructions=as_text, max_answer_tokens=max_tokens, notes=False)
     return replace(options, instructions=as_json, fields=fields, fallback=options)
 
