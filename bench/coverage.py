@@ -26,8 +26,8 @@ from rag_assistant.records import Question, Turn
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.quotes import Quote, SourceTable
-from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.table_query import TableQuery
+from rag_assistant.retrieval.table_words import needs_everything
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 
@@ -76,7 +76,8 @@ def print_queries(services: Services, half: str) -> None:
         question, file = one["question"], FILES / half / one["file"]
         sources = number_sources(services.retriever.find(question, PASSAGES)[0])
         is_recognised = needs_everything(question, [source.text for source in sources])
-        by_rules = services.retriever.sources.computed(SearchQuery(question), sources)
+        computed = services.retriever.sources.computed(SearchQuery(question), sources)
+        by_rules = computed[0] if len(computed) == 1 else None
         given = queries.get(question) if is_recognised else None
         by_query = queried(services.retriever.sources.tables(sources), **given) if given else None
         for name, quote in zip(figures, (by_rules, by_query, by_query or by_rules), strict=True):

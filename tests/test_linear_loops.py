@@ -29,6 +29,7 @@ from rag_assistant.retrieval import (
     support,
     table_answers,
     table_query,
+    table_words,
     tables,
     terms,
     tokenize,
@@ -69,7 +70,7 @@ def words(text: str) -> None:
 
 def compute(text: str) -> None:
     for table in [*tables.Tables(text).all[:2], *list(tables.lists_of(text))[:2]]:
-        table_answers.answer_from(QUESTION, text, table, "a.md")
+        table_answers.query_for(QUESTION, text, table, "a.md")
         (name, *_), _ = table_query.parsed(text, table)
         table_query.run(table_query.TableQuery(1, "sum", name, (table_query.Condition(name, ">", 1),)), text, table)
 
@@ -121,7 +122,7 @@ LOOPS: dict[str, Callable[[str], object]] = {
         follow_up.search_query(text, [(text, text)]),
         follow_up.parts_of(follow_up.SearchQuery(text)),
         follow_up.beside_which(text),
-        table_answers.asks_for_everything(text),
+        table_words.asks_for_everything(text),
     ),
     "bill": lambda text: bill.bill_of([PastTurn(1, ({"role": "user", "content": text},))], "", 1000),
     "facts": lambda text: (list(bill.facts_in(text)), bill.is_instruction(text)),

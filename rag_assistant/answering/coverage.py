@@ -21,8 +21,8 @@ from rag_assistant.records import Message, ModelRequest, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.table_answers import asks_for_everything, needs_everything
 from rag_assistant.retrieval.table_query import MAX_CONDITIONS, MAX_SECONDS, QueryTooLarge, TableQuery
+from rag_assistant.retrieval.table_words import asks_for_everything, needs_everything
 
 if TYPE_CHECKING:
     from rag_assistant.answering.task import Task
@@ -56,8 +56,9 @@ def with_everything(
     Without one, a model gets all sections of short documents, if they fit.
     """
     sources, search = search_result.sources, search_result.search or {}
-    if computed := retriever.sources.computed(query, sources):
-        return replace(search_result, computed=computed, search=search | {"support": "found"})
+    computed = retriever.sources.computed(query, sources)
+    if len(computed) == 1:
+        return replace(search_result, computed=computed[0], search=search | {"support": "found"})
     if not asks_for_everything(query.text):
         return search_result
     sections = retriever.sources.sections(sources)

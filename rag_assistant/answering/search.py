@@ -21,7 +21,7 @@ from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.follow_up import SearchQuery, is_unclear
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.search import Retriever, sections_of
-from rag_assistant.retrieval.table_answers import needs_everything
+from rag_assistant.retrieval.table_words import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
 from rag_assistant.retrieval.versions import time_of, without_other_versions

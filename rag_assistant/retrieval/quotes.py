@@ -10,7 +10,8 @@ much as in the search. bench/retrieval/README.md has the results, and the consta
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice
+from contextlib import suppress
+from itertools import chain, groupby
 from math import log1p
 
 from msgspec import Struct
@@ -21,8 +22,9 @@ from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, is_in_code, sentences_of
-from rag_assistant.retrieval.table_answers import answer_from, asks_for_rows, is_computed, unexplained
-from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
+from rag_assistant.retrieval.table_answers import query_for, unexplained
+from rag_assistant.retrieval.table_query import QueryTooLarge, TableAnswer, TableQuery, parsed, run
+from rag_assistant.retrieval.table_words import asks_for_rows
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import (
@@ -60,7 +62,7 @@ AROUND_CHARS = 3_000
 # How much of a document is read for that.
 MAX_TEXT_CHARS = 1_000_000
 
-ANSWERS_TOO = "{document} has an answer to this, too."
+SEVERAL_TABLES = "Several tables fit this question ({parts}), so nothing was computed."
 AND = re.compile(r",? \b(?:and|und|et|y|e|en|och|og)\b ", re.IGNORECASE)
 
 _Place = tuple[int, int]
@@ -116,9 +118,9 @@ def choose_quotes(
     say nothing, words decide.
     """
     texts = texts or {}
-    computed = from_tables(query, sources, texts)
-    if computed is not None:
-        return [computed]
+    answers = from_tables(query, sources, texts)
+    if len(answers) == 1:
+        return answers
     scores = _scores(query, sources, compare, texts)
     candidates = list(scores)
     if not candidates:
@@ -130,7 +132,12 @@ def choose_quotes(
     if words < MIN_WORDS and not chosen[-1].sentences[0].unit:
         n, position = chosen[-1].place
         chosen += [one for one in candidates if one.place == (n, position + 1) and one not in chosen]
-    return _side_by_side(chosen, texts, content_stems(query.text))
+    quotes = _side_by_side(chosen, texts, content_stems(query.text))
+    if answers:
+        documents = {one.document: None for one in sources if any(one.n == answer.n for answer in answers)}
+        sentence = SEVERAL_TABLES.format(parts=", ".join(documents))
+        quotes[0] = replace(quotes[0], note=f"{quotes[0].note}\n{sentence}".lstrip())
+    return quotes
 
 
 def _of_other_half(question: str, chosen: Sequence[_Candidate], scores: Mapping[_Candidate, float]) -> list[_Candidate]:
@@ -199,26 +206,23 @@ def tables_in(sources: Sequence[Source], texts: Mapping[int, str]) -> Iterator[S
                 yield SourceTable(source.n, source.document, text, table)
 
 
-def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
-    """Return the answer from the first table or list in the sources that fully matches a question.
+def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[int, str]) -> list[Quote]:
+    """Return the answer of the table or list in the sources that explains a question entirely.
 
-    It says if one of another document does, too. A question that asks for no rows ("When is the party?") is one for the
-    best source, if that has the table.
+    Of several, it is the one that the question names with most words. If it names two alike, both answers are
+    returned, and neither is the answer. A question that asks for no rows ("When is the party?") is one for the best
+    source.
     """
-    most = MAX_ROWS if is_computed(query.text) else MAX_ROWS_LISTED
-    if not query.before and not asks_for_rows(query.text):
+    if not asks_for_rows(query.text):
         sources = sources[:1]
-    tried = (
-        (one, answer_from(query.text, one.text, one.table, one.document, query.before))
-        for one in tables_in(sources, texts)
-    )
-    answers = ((one, answer) for one, answer in tried if answer)
-    for one, answer in answers:
-        others = (other.document for other, _ in answers if other.document != one.document)
-        also = [ANSWERS_TOO.format(document=document) for document in islice(others, 1)]
-        quote = one.quote(answer, most)
-        return replace(quote, note="\n".join([quote.note, *also]))
-    return None
+    answers: list[tuple[int, Quote]] = []
+    for one in tables_in(sources, texts):
+        table_query, words = query_for(query.text, one.text, one.table, one.document)
+        with suppress(QueryTooLarge):
+            if table_query and (quote := one.queried(table_query)):
+                answers.append((words, quote))
+    most = max((words for words, _ in answers), default=0)
+    return [quote for words, quote in answers if words == most]
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:

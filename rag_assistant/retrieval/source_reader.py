@@ -52,10 +52,10 @@ class SourceReader:
         texts = self._texts(sources)
         return with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
 
-    def computed(self, query: SearchQuery, sources: Sequence[Source]) -> Quote | None:
-        """Return the answer computed from all of a table or list in the sources."""
+    def computed(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
+        """Return the answer computed from all of a table or list in the sources; several if several tables fit."""
         with_rows = _with_rows(sources)
-        return from_tables(query, sources, self._texts(with_rows)) if with_rows else None
+        return from_tables(query, sources, self._texts(with_rows)) if with_rows else []
 
     def tables(self, sources: Sequence[Source]) -> list[SourceTable]:
         """Return the first tables and lists in the sources."""

@@ -1,238 +1,253 @@
 """Turn a question into a query of a table or a list, by rules. Pure.
 
-A query is only made if every content word of the question is a column's name, a cell, an operation, or the noun for the
-rows. The same says of a model's query which words it leaves unexplained.
+A query is only made if every content word of the question is the name of a column that it uses, a cell, an operation
+or the noun for the rows. The same says of a model's query which words it leaves unexplained.
 """
 
-from collections.abc import Sequence
-
-from msgspec.structs import replace
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rag_assistant.retrieval import table_words
-from rag_assistant.retrieval.table_conditions import Conditions, NotExplained
-from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.tables import LIST, Table, Tables, headings_above
+from rag_assistant.retrieval.languages import language_of
+from rag_assistant.retrieval.table_query import DENIED, YEAR, Comparison, Condition, Operation, TableQuery
+from rag_assistant.retrieval.table_words import ASKS, COMPARED, JOINING, WORDS, Column, Kind, forms_of, tokens_of
+from rag_assistant.retrieval.tables import Table, headings_above
 
-COMPUTED = ("count", "sum", "average", "largest", "smallest")
 # Each word is compared with all cells.
 MAX_QUESTION_WORDS = 60
+NOT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
+THOUSANDS_DOT = re.compile(r"(?<=\d)\.(?=\d{3}\b)")
 
-# What is done, with which column, and by which the rows are grouped for it.
-Work = tuple[Operation, int | None, int | None]
+
+class NotExplained(Exception):
+    """A part of a question that a table doesn't explain."""
 
 
-def answer_from(question: str, text: str, table: Table, document: str, before: str = "") -> TableAnswer | None:
-    """Return the answer of a table or list in a text, ``None`` if the question isn't entirely about it.
+def query_for(question: str, text: str, table: Table, document: str) -> tuple[TableQuery | None, int]:
+    """Return a question as a query of a table or list, ``None`` if it leaves a word of the question unexplained.
 
-    The names of its ``document`` and of its sections also describe it. ``before`` is the question that a follow-up
-    refers to.
+    With it comes how many words of the question name the table: its ``document``, the headings above it, or its title.
     """
-    query = query_for(question, text, table, document, before)
+    is_unlike_list = table.is_list and not ASKS["rows"].search(question)
+    if is_unlike_list or ASKS["beyond"].search(question) or len(question.split()) > MAX_QUESTION_WORDS:
+        return None, 0
+    reader = _Reader(question, text, table, document)
     try:
-        return run(query, text, table) if query else None
-    except QueryTooLarge:
-        return None
-
-
-def query_for(question: str, text: str, table: Table, document: str, before: str = "") -> TableQuery | None:
-    """Return a question as a query of a table or list, ``None`` if it leaves a word of the question unexplained."""
-    is_fragment = table_words.ASKS["follow-up"].match(question) or table_words.ASKS["referring"].search(question)
-    earlier = query_for(before, text, table, document) if before and is_fragment else None
-    is_unlike_list = table.is_list and not table_words.ASKS["rows"].search(question)
-    is_long = len(question.split()) > MAX_QUESTION_WORDS
-    if (is_fragment and not earlier) or table_words.ASKS["reason"].match(question) or is_unlike_list or is_long:
-        return None
-    try:
-        return _Reader(question, text, table, document).query(earlier)
+        return reader.query(), sum(form in reader.about for form in reader.forms)
     except NotExplained:
-        return None
+        return None, 0
 
 
 def unexplained(query: TableQuery, question: str, text: str, table: Table, document: str) -> list[str]:
     """Return the words of a question that a query of a table doesn't explain."""
     reader = _Reader(question, text, table, document)
-    reader.explain(*(table_words.ASKS[name] for name in (*COMPUTED, "money")), *table_words.FIGURES.values())
-    used = {
-        form for one in query.where for value in one.values for form in table_words.forms_of(value, reader.language)
-    }
-    reader.explained.update(n for n, form in enumerate(reader.forms) if form in used)
+    asks = [words for name, words in ASKS.items() if name not in ("rows", "beyond")]
+    for pattern in (*asks, *(words for _, _, words in COMPARED)):
+        reader.explained.update(n for _, where in reader.find(pattern) for n in where)
     return reader.unexplained(query)
 
 
-def is_computed(question: str) -> bool:
-    """Return whether a question asks for a computed figure: how many, how much in all, the largest."""
-    return any(table_words.ASKS[name].search(question) for name in (*COMPUTED, "how much"))
-
-
-def asks_for_rows(question: str) -> bool:
-    """Return whether a question asks for rows, or for a figure of them: all, some, or each."""
-    some = (*COMPUTED, "per", "all")
-    return (
-        any(table_words.ASKS[name].search(question) for name in some)
-        or table_words.ASKS_FOR_ROWS.match(question) is not None
-    )
-
-
-def asks_for_everything(question: str) -> bool:
-    """Return whether a question asks for all of a document, whatever that contains."""
-    return table_words.ASKS_FOR_ALL.search(question) is not None
-
-
-def needs_everything(question: str, texts: Sequence[str]) -> bool:
-    """Return whether a question needs all of something, such as of a table or list in the first of ``texts``."""
-    needs_rows = is_computed(question) or table_words.ASKS_FOR_ROWS.match(question)
-    has_rows = needs_rows and any(LIST.search(text) or Tables(text).all for text in texts[:1])
-    return asks_for_everything(question) or bool(has_rows)
-
-
-class _Reader(Conditions):
-    """Reads a question as a query of one table."""
+class _Reader:
+    """Reads a question as a query of one table: which of its words are explained so far, and the conditions."""
 
     def __init__(self, question: str, text: str, table: Table, document: str) -> None:
-        super().__init__(question, text, table)
-        names = (document.rpartition(".")[0], *headings_above(text, table.start), table.title)
-        self.about = set(table_words.forms_of(" ".join(names).replace("_", " "), self.language, table_words.JOINING))
-        self.is_list, self.asks_for_all = table.is_list, table_words.ASKS["all"].search(question) is not None
+        self.language = language = language_of(tokens_of(question), table_words.LANGUAGES, 1) or "english"
+        self.columns, self.is_list = table_words.columns_of(text, table, language), table.is_list
+        names = " ".join([document.rpartition(".")[0], *headings_above(text, table.start), table.title])
+        self.about = set(forms_of(names.replace("_", " "), language)) - JOINING
+        self.fillers = {table_words.form_of(word, one) for one in table_words.LANGUAGES for word in WORDS["fillers"]}
+        question = NOT.sub(" not", question if language == "english" else THOUSANDS_DOT.sub("", question))
+        if flags := "|".join(re.escape(word) for one in self.columns if one.kind == "flag" for word in one.words):
+            question = re.sub(rf"\bun(?={flags})", "not ", question, flags=re.IGNORECASE)
+        self.originals = table_words.TOKEN.findall(question)
+        self.tokens = [word.lower() for word in self.originals]
+        self.forms = forms_of(question, language)
+        # The positions of words that are explained, of those that are cells, and so name no column, and of negations.
+        self.explained, self.by_cells = set[int](), set[int]()
+        self.denials = {where[0] for _, where in self.find(ASKS["negation"])}
+        self.where: list[Condition] = []
+        # The things that are asked for: "which coffee machines".
+        starts = (where[-1] + 1 for match, where in self.find(ASKS["rows"]) if match[0] not in WORDS["people"])
+        start, end = next(starts, len(self.tokens)), len(self.tokens)
+        self.things = range(start, next((n for n in range(start, end) if self.tokens[n] in JOINING), end))
 
-    def query(self, earlier: TableQuery | None) -> TableQuery:
-        """Return the question as a query; as part of one, it keeps what the ``earlier`` one says besides."""
-        self.read_cells()
-        self.read_compared(self.about)
-        operation, column, group = self._work()
-        self.read_flags((group, column))
-        # Where there is no tenant, no tenant owes rent.
-        for number in self.named(self.things):
-            of_text = self.columns[number] if self.columns[number].kind == "text" else None
-            if of_text and of_text.absent and all(one.column != of_text.name for one in self.where):
-                self._append(number, "!=", of_text.absent, ())
-        names = [None if n is None else self.columns[n].name for n in (column, group)]
+    def query(self) -> TableQuery:
+        """Return the question as a query. Raises NotExplained."""
+        self._read_compared()
+        self._read_cells()
+        operation, column, group = self._operation()
+        self._read_parts()
+        self._read_flags((column, group))
+        names = [one.name if one else None for one in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
-        self.unexplained(query)
-        self.read_cells(self.fillers | self.about)
-        own, named = {one.column for one in self.where}, self.named()
-        others = [one for one in earlier.where if one.column not in own] if earlier else []
-        query = replace(query, where=(*others, *self.where))
-        is_all = self.is_list or (self.asks_for_all and (named or not self.about.isdisjoint(self.forms)))
-        has_what = is_all or self.where or earlier or operation != "list"
-        is_empty = not has_what or (self.is_list and not named) or (group is not None and operation == "list")
-        # Each negation belongs to a condition.
-        if is_empty or self.denials - self.explained or self.unexplained(query):
+        has_rows = self.where or self.is_list or ASKS["all"].search(" ".join(self.tokens))
+        is_empty = operation == "list" and (group or not has_rows)
+        # Each negation belongs to a condition, and some word is the table's.
+        left = self.denials - self.explained or self.unexplained(query)
+        if is_empty or left or not self.own or (self.is_list and not self.named()):
             raise NotExplained
-        return replace(earlier, where=query.where) if earlier and operation == "list" else query
+        return query
 
     def unexplained(self, query: TableQuery) -> list[str]:
-        """Return the content words that a query doesn't explain: the name of a column that it doesn't use, too.
+        """Return the content words that a query doesn't explain: the name of a column that it doesn't use, too."""
+        used = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
+        # Rows that are only listed have all columns.
+        columns = [one for one in self.columns if query.operation == "list" or one.kind == "key" or one.name in used]
+        values = " ".join(value for one in query.where for value in one.values)
+        own = self.about.union(forms_of(values, self.language), *(one.words for one in columns))
+        words = [n for n, word in enumerate(self.tokens) if word not in JOINING]
+        self.own = own.intersection(self.forms[n] for n in words)
+        # What is done says nothing of the rows, but what was done may not have been in all.
+        explaining = own.union(self.fillers, WORDS["verbs"] if "did" not in self.tokens else ())
+        left = [n for n in words if n not in self.explained and explaining.isdisjoint((self.tokens[n], self.forms[n]))]
+        return [self.tokens[n] for n in left]
 
-        Rows that are only listed have all columns, and what has a date in each row has happened to each.
+    def find(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], range]]:
+        """Yield where a pattern matches unexplained words, with the positions of these."""
+        text = " ".join("|" if n in self.explained else word for n, word in enumerate(self.tokens))
+        for match in pattern.finditer(text):
+            yield match, range(text.count(" ", 0, match.start()), text.count(" ", 0, match.end()) + 1)
+
+    def _take(self, name: str) -> tuple[str, range] | None:
+        """Return the first words that ask for something, and explain them."""
+        match, where = next(self.find(ASKS[name]), ("", range(0)))
+        self.explained.update(where)
+        return (match[0], where) if match else None
+
+    def named(self, positions: Iterable[int] | None = None) -> dict[Column, set[int]]:
+        """Return which columns are named at which positions; of several that share a word, those with most words."""
+        free = {n for n, word in enumerate(self.tokens) if n not in self.by_cells and word not in JOINING}
+        among = free.intersection(range(len(self.forms)) if positions is None else positions)
+        at = {one: {n for n in free if self.forms[n] in one.words} for one in self.columns}
+        rank = {one: len({self.forms[n] for n in where}) for one, where in at.items()}
+        best = {n: max((rank[one] for one in at if n in at[one]), default=None) for n in among}
+        chosen = {one: {n for n in where & among if rank[one] == best[n]} for one, where in at.items()}
+        return {one: where for one, where in chosen.items() if where}
+
+    def _only(self, kind: Kind, *places: Iterable[int]) -> Column:
+        """Return the only column of a kind that is named in the first of some places with one, or else that exists."""
+        for some in (*map(self.named, (*places, None)), self.columns):
+            if len(of_kind := [one for one in some if one.kind == kind]) == 1:
+                return of_kind[0]
+        raise NotExplained
+
+    def _read_compared(self) -> None:
+        """Read "after May 2025" and "over 500 euros", of the column named behind it, or before it, or the only one."""
+        for kind, signs, pattern in COMPARED:
+            for match, where in list(self.find(pattern)):
+                values = [one.strip("€$£ .,") for one in match.groups() if one]
+                if signs == ("=",) and not any(one.kind == kind for one in self.columns):
+                    continue  # A month may be a cell, and the name of a document have the year.
+                column = self._only(kind, range(where[-1] + 1, where[-1] + 4), range(where[0]))
+                if kind == "date" and not all(map(YEAR.search, values)):  # It is that of the other, or of all cells.
+                    years = set(YEAR.findall(match[0]) or YEAR.findall(" ".join(column.cells)))
+                    if len(years) > 1:
+                        raise NotExplained
+                    values = [one if YEAR.search(one) else " ".join([one, *years]) for one in values]
+                for sign, value in zip(signs, values, strict=True):
+                    self._add(column, sign, [value.title()], where)
+
+    def _read_cells(self) -> None:
+        """Read the words that are all of a cell, the longest first."""
+        for words in range(len(self.forms), 0, -1):
+            for where in (range(n, n + words) for n in range(len(self.forms) - words + 1)):
+                for column, cells in self._value_at(where, tuple(self.forms[where[0] : where[-1] + 1])):
+                    self._add(column, "=", sorted(cells), where)
+
+    def _read_parts(self) -> None:
+        """Read the words that are left as parts of cells. "Which meeting rooms" are no "Repaint the rooms"."""
+        for n, form in enumerate(self.forms):
+            is_free = form not in self.about | self.fillers and n not in self.things[-1:]
+            for column, cells in self._value_at(range(n, n + 1), ("", form)) if is_free else ():
+                parts = [one for one in (self.originals[n], form) if column.with_part(one) == cells]
+                self._add(column, "contains", parts[:1], [n])
+
+    def _value_at(self, where: range, phrase: tuple[str, ...]) -> list[tuple[Column, set[str]]]:
+        """Return the column and its cells that words mean, if they do, and explain the words.
+
+        "IT" is a department, "it" nothing, 12 no name, and a column's name none of its cells.
         """
-        self.explain(table_words.ASKS["document"])
-        for name in ("people", "employees", "meeting"):
-            if table_words.NAMES[name].search(" ".join([self.columns[0].name, *self.about])):
-                self.explain(table_words.ASKS[name])
-        own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
-        used = [one for one in self.columns if one.name in own]
-        for measure in table_words.MEASURES:
-            is_told = measure == "money" and query.operation in ("list", "count")
-            if any(is_told or self.columns[n] in used for n in self.measuring(measure)):
-                self.explain(table_words.ASKS[measure])
-        past = [
-            one
-            for one in self.columns
-            if one.kind in ("text", "date") and all(one.cells) and not table_words.NAMES["ahead"].search(one.name)
-        ]
-        columns = self.columns if query.operation == "list" else [*used, *past]
-        # What is done says nothing of the rows, and what was done may not have been in all.
-        explained = self.about | self.fillers
-        verbs = table_words.WORDS["verbs"] if "did" not in self.tokens else ()
-        left = [n for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
-        left = [n for n in left if not any(one.is_named(self.forms[n]) for one in columns)]
-        return [self.tokens[n] for n in left if self.tokens[n] not in verbs]
+        having = {one: cells for one in self.columns if (cells := one.by_words.get(phrase))}
+        original = self.originals[where[0]]
+        is_capital = where[0] > 0 and original.isupper() and any(original in cells for cells in having.values())
+        is_name = any(self.tokens[n] not in JOINING and not self.tokens[n].isdigit() for n in where)
+        is_value = is_capital or (is_name and (len(where) > 1 or not self.named(where)))
+        if not having or not is_value or not self.explained.isdisjoint(where):
+            return []
+        # Of several columns, it is the one that is named beside it.
+        beside = having.keys() & self.named((where[0] - 2, where[0] - 1, where[-1] + 1))
+        if len(having) > 1 and len(beside) != 1:
+            raise NotExplained
+        self.explained.update(where)
+        self.by_cells.update(where)
+        return [(one, cells) for one, cells in having.items() if len(having) == 1 or one in beside]
 
-    def _work(self) -> Work:
+    def _read_flags(self, used: Collection[Column | None]) -> None:
+        """Read columns that say yes or no, and those that are empty: "unpaid", "nobody assigned", "out of stock"."""
+        keys = {one.name for one in self.columns if one.kind == "key"}
+        is_lookup = any(one.column in keys for one in self.where)
+        for column, where in self.named(n for n, form in enumerate(self.forms) if form not in self.about).items():
+            if column not in used and all(one.column != column.name for one in self.where):
+                yes, no, absent = map(column.saying, ("yes", "no", "absent"))
+                if (column.kind == "flag" or absent) and self._is_denied(min(where)):
+                    self._add(column, "=", no or absent, where)  # What is empty is only a no where nothing else is one.
+                elif column.kind == "flag":
+                    self._add(column, "=", yes, where)
+                elif absent and not is_lookup:  # Perhaps only the others are meant: "all vans with a driver".
+                    raise NotExplained
+
+    def _is_denied(self, first: int) -> bool:
+        """Return whether a word follows a negation, with nothing that counts between, and explain that."""
+        left = self.denials - self.explained
+        before = [n for n in left if n < first and JOINING.issuperset(self.tokens[n + 1 : first])]
+        self.explained.update(before)
+        return len(before) == 1
+
+    def _add(self, column: Column, comparison: Comparison, values: Sequence[str], where: Collection[int]) -> None:
+        """Add a condition, which the words before it may deny."""
+        if comparison in DENIED and self._is_denied(min(where)):
+            comparison = DENIED[comparison]
+        opposed = (one.comparison for one in self.where if one.column == column.name)
+        if not values or any((one in DENIED) is not (comparison in DENIED) for one in opposed):
+            raise NotExplained
+        # A unit is explained by a column that has it.
+        self.explained.update(n for n in where if self.forms[n] not in WORDS["units"])
+        condition = Condition(column.name, comparison, values[0] if len(values) == 1 else tuple(values))
+        self.where.append(condition)
+
+    def _operation(self) -> tuple[Operation, Column | None, Column | None]:
         """Return what is asked to be done, with which column, and by which the rows are grouped for it."""
-        count, average, total = self.take("count"), self.take("average"), self.take("sum")
-        extreme = None if average else self.take("largest") or self.take("smallest")
-        noun = self._behind(count[1]) if count else None
-        group, numbers = self._group(), self.of_kind("number")
+        noun = [n for n in self.things if self.forms[n] not in self.about][:1]
+        requested = next((one for one in self.named(noun) if one.kind == "text"), None)
+        others = [n for n, form in enumerate(self.forms) if form not in self.about]
+        group, has_figures = self._group(), any(one.kind == "number" for one in self.named())
+        count, average, total = self._take("count"), self._take("average"), self._take("sum")
         if average:
-            return "average", self._figures(), group or None
-        if extreme:
-            return self._compared(extreme[0], self._behind(extreme[1]))
-        if total or self._asks_for_sum(noun) or (group is not None and not count and self._named_of(numbers)):
-            return "sum", self._figures(noun), group
-        if group is None:
-            named = self.named()
-            nouns = self._asked() if count is None else [n for n, where in named.items() if noun in where]
-            if nouns and nouns[0] and self.columns[nouns[0]].repeats:
-                self.explained.update(named[nouns[0]])
-                return "values", nouns[0], None
-        return ("count", None, group) if count else ("list", None, group or None)
+            return "average", self._only("number", others), group if group and group.kind == "text" else None
+        extremes: tuple[Operation, Operation] = ("largest", "smallest")
+        for operation in extremes:
+            if extreme := self._take(operation):
+                # The cheapest has a price.
+                if extreme[0] in table_words.UNITS and not self.named(extreme[1]):
+                    raise NotExplained
+                if ASKS["by date"].search(extreme[0]):
+                    return operation, self._only("date"), None
+                group = requested if ASKS["number of"].fullmatch(extreme[0]) else None
+                return operation, self._only("number", others) if has_figures or not group else None, group
+        counted = range(count[1][-1] + 1, count[1][-1] + 3) if count else ()
+        has_counted = any(one.kind == "number" for one in self.named(counted))
+        if total or has_counted or (has_figures and not count and (group or self._take("how much"))):
+            return "sum", self._only("number", counted, others), group
+        if requested and not group:
+            return "values", requested, None
+        return "count" if count else "list", None, group
 
-    def _group(self) -> int | None:
-        """Return the column by whose values rows are to be grouped: "per supplier"; "per room booking", the first."""
-        for _, where in self.find(table_words.ASKS["per"]):
-            named = self.named(range(where[-1] + 1, where[-1] + 3))
-            groups = {max(at): n for n, at in named.items() if n == 0 or self.columns[n].repeats}
-            if groups:
-                self.explained.update(where, *named.values())
-                return groups[max(groups)]
+    def _group(self) -> Column | None:
+        """Return the column by whose values rows are to be grouped: "per supplier", but not "per supplier order"."""
+        for _, where in self.find(ASKS["per"]):
+            behind, after = range(where[-1] + 1, where[-1] + 2), self.forms[where[-1] + 2 : where[-1] + 3]
+            groups = [one for one in self.named(behind) if one.kind in ("text", "key")]
+            if len(groups) == 1 and not (self.about | self.columns[0].words).intersection(after):
+                self.explained.update(where, behind)
+                return groups[0]
         return None
-
-    def _figures(self, noun: int | None = None, superlative: str = "") -> int:
-        """Return the column of figures that is meant: the named one, the one of its kind, or the only one."""
-        numbers = self.of_kind("number")
-        of_noun = self._named_of(numbers, [] if noun is None else [noun])
-        return self._only(of_noun, self._named_most(numbers), self.measured(superlative), self._named_of(numbers))
-
-    def _named_most(self, columns: Sequence[int]) -> list[int]:
-        """Return the columns of which most words are named, besides those that the document is about."""
-        positions = [n for n, form in enumerate(self.forms) if form not in self.about]
-        named = {number: len(where) for number, where in self.named(positions).items() if number in columns}
-        return [number for number, words in named.items() if words == max(named.values())]
-
-    def _behind(self, where: range) -> int | None:
-        """Return the position of the first content word behind some others."""
-        behind = range(where[-1] + 1, len(self.tokens))
-        after = next((n for n in behind if self.tokens[n] not in table_words.WORDS["before a noun"]), None)
-        return after if after is not None and self.tokens[after] not in table_words.JOINING else None
-
-    def _is_of_rows(self, noun: int) -> bool:
-        return 0 in self.named([noun]) or self.forms[noun] in self.about
-
-    def _asks_for_sum(self, noun: int | None) -> bool:
-        """Return whether amounts are to be added up: "how many hours", "how much did we spend"."""
-        if noun is None:
-            has_figures = table_words.ASKS["money"].search(self.text) or self._named_of(self.of_kind("number"))
-            return bool(table_words.ASKS["how much"].search(self.text) and has_figures)
-        quantities = self.measuring("quantity")
-        is_quantity = table_words.ASKS["quantity"].match(self.tokens[noun]) or (
-            self._named_of(quantities) and not self._is_of_rows(noun)
-        )
-        return bool(self._named_of(self.of_kind("number"), [noun]) or (quantities and is_quantity))
-
-    def _compared(self, word: str, noun: int | None) -> Work:
-        """Return how rows are compared, by which column, and the one by which they are grouped for that."""
-        operation: Operation = "largest" if table_words.ASKS["largest"].fullmatch(word) else "smallest"
-        is_since = word in ("longest", "längsten") and self.take("since")
-        if is_since or table_words.ASKS["by date"].search(word):
-            dates = self.of_kind("date") or self.of_kind("time")
-            past = [n for n in dates if not table_words.NAMES["ahead"].search(self.columns[n].name)]
-            origin = [n for n in dates if table_words.NAMES["origin"].search(self.columns[n].name)]
-            if any(table_words.NAMES["age"].search(one.name) for one in self.columns):
-                raise NotExplained
-            column = self._only(self._named_most(dates), origin, past, dates)
-            return "smallest" if is_since else operation, column, None
-        is_number_of = table_words.ASKS["number of"].fullmatch(word) is not None
-        group = next((n for n in self._asked() if is_number_of and self.columns[n].repeats), None)
-        is_figure = noun is None or self._named_of(self.of_kind("number"), [noun])
-        if is_number_of and noun is not None and not is_figure:
-            if group is None or not (noun in self.by_cells or self._is_of_rows(noun)):
-                raise NotExplained
-            return operation, None, group
-        return operation, self._figures(superlative=word), group
-
-    def _asked(self) -> list[int]:
-        """Return the column whose values a question asks for: which X, or which Y X where the document is about Y."""
-        start = next((where[-1] + 1 for _, where in self.find(table_words.ASKS["rows"])), len(self.forms))
-        noun = next((n for n in range(start, len(self.forms)) if self.forms[n] not in self.about), start)
-        return [number for n in (noun, start) for number in self.named([n])][:1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.table_answers import needs_everything
+from rag_assistant.retrieval.table_words import needs_everything
 
 TEXT = "The assets were counted in May."
 TABLE = "| Asset | Place |\n|---|---|\n| A1 | Oslo |"

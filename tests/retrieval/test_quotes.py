@@ -158,6 +158,30 @@ def test_of_many_rows_the_first_are_quoted() -> None:
     assert len(quote.sentences) == MAX_ROWS
 
 
+MEMBERS = "| Member | Fee |\n|---|---|\n" + "\n".join(f"| {name} | {n} |" for n, name in enumerate(["Ann", "Bo", "Cy"]))
+
+
+@pytest.mark.parametrize(
+    ("question", "names", "note"),
+    [
+        (
+            "What is the average fee?",
+            ["chess.csv", "rowing.csv"],
+            "Several tables fit this question (chess.csv, rowing.csv), so",
+        ),
+        ("What is the average fee?", ["chess.csv", "geese.md"], "Average of Fee: 1.00."),
+        ("What is the average rowing fee?", ["chess.csv", "rowing.csv"], "Average of Fee: 1.00."),
+        ("What is the average club fee?", ["chess club.csv", "rowing club.csv"], "Several tables fit this question"),
+    ],
+)
+def test_nothing_is_computed_from_one_of_several_tables_that_fit(question: str, names: list[str], note: str) -> None:
+    texts = {n: MEMBERS if name.endswith(".csv") else "The geese have no fee." for n, name in enumerate(names)}
+    sources = [Source(n + 1, n, name, None, 0, len(texts[n]), texts[n], 0.5) for n, name in enumerate(names)]
+    (quote, *_) = choose_quotes(SearchQuery(question), sources, compare, texts)
+    assert note in quote.note
+    assert bool(quote.computed) is note.startswith("Average")
+
+
 def test_of_a_large_table_it_is_said_how_many_rows_are_quoted() -> None:
     (quote, *_) = register_quotes("What does goose 4 think of fishermen?")
     assert quote.note == f"{len(quote.sentences)} of 20 rows, found by their words. Nothing was computed."

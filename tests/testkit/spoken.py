@@ -156,7 +156,7 @@ PHRASES = {
     ),
     "retrieval/quotes.py": (
         "{n} of {n1} rows, found by their words. Nothing was computed.",
-        *("The first {n} are shown.", "{document} has an answer to this, too."),
+        *("The first {n} are shown.", "Several tables fit this question ({parts}), so nothing was computed."),
     ),
     "runtime/mail.py": (
         *("it rejected smtp_user or smtp_password", "it offers no STARTTLS, or no sign-in", "it refused the message"),
