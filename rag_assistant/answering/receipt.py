@@ -1,22 +1,14 @@
-"""The receipt of a request: exactly what is sent, each left-out turn with its reason, and the cost; and its replay."""
+"""The receipt of a request: exactly what is sent, each left-out turn with its reason, and the cost."""
 
 import logging
 from collections.abc import Sequence
-from difflib import unified_diff
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from rag_assistant.answering.request import BuiltRequest
 from rag_assistant.history.words import seen, turns_by_reason
-from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import collect
-from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import ModelReply, ModelRequest
-from rag_assistant.records.errors import InvalidRequest, ReceiptNotFound
-from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.records import ModelReply
 
 log = logging.getLogger(__name__)
 
@@ -70,37 +62,3 @@ def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:
         dropped, total = receipt.iteration_messages_dropped, 1 + len(built.draft.iterations)
         figures = total - dropped, total, receipt.iterations_kept, dropped
         log.info("%s: keeping %s of %s messages, %s iterations, %s left out.", log_name, *figures)
-
-
-class Replay(Struct, frozen=True):
-    """The answer of a turn, and the current answer to the same request; ``difference`` is none if they are equal."""
-
-    turn_id: int
-    answered_by: str | None
-    answer: str
-    replayed_by: str | None
-    replayed: str
-    difference: list[str]
-
-
-def replay(turn_id: int, turns: TurnStore, models: LanguageModels) -> Replay:
-    """Send a turn's last request again. Raises ReceiptNotFound, InvalidRequest if it was erased, or a ModelError."""
-    turn, receipt = turns.get(turn_id), turns.receipt(turn_id)
-    if receipt is None or "request" not in receipt:
-        raise ReceiptNotFound(turn_id)
-    if "erased_turns" in receipt:
-        raise InvalidRequest(
-            f"Part of what turn {turn_id} sent was erased since, so its exact request can't be sent again."
-        )
-    models.refuse_beyond_limits()
-    call = ModelCall()
-    endpoint = models.endpoint(call)
-    text, reply = collect(models.stream(endpoint, ModelRequest.from_body(receipt["request"]), call, teaches=False))
-    calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in reply.tool_calls]
-    replayed = "\n".join(filter(None, (text, *calls)))
-    difference = list(unified_diff(_lines(turn.answer), _lines(replayed), "then", "now", lineterm="", n=1))
-    return Replay(turn_id, turn.model, turn.answer, endpoint.model, replayed, difference)
-
-
-def _lines(answer: str) -> list[str]:
-    return [sentence for line in answer.split("\n") for sentence in split_text(line)]

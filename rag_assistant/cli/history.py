@@ -95,16 +95,6 @@ def purge(api: Api, conversation: int, yes: bool) -> None:
     click.echo(f"Conversation {conversation} erased.")
 
 
-@api_command("replay", history)
-@TURN
-def replay(api: Api, turn: int) -> None:
-    """Send a turn's exact request again, to the current endpoint, and show the difference. Nothing is saved."""
-    answer = api.call("POST", f"/api/turns/{turn}/replay", {})
-    click.echo(answer["replayed"])
-    difference = answer["difference"] or [f"{answer['replayed_by']} gives the same answer."]
-    click.secho("\n".join(("", *difference)), dim=True, err=True)
-
-
 receipts = click.Group("receipts", help="Export signed receipts, and verify them.")
 
 

@@ -72,18 +72,8 @@ class ModelRequest(Struct, frozen=True):
     fields: Mapping[str, Any] = {}
     timeout_seconds: float | None = None
 
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:
-        """Return the request that ``as_body`` stored."""
-        return cls(
-            messages=tuple(body["messages"]),
-            max_tokens=body.get("max_tokens"),
-            temperature=body.get("temperature"),
-            fields={name: body[name] for name in body.keys() - {"model", "messages", "max_tokens", "temperature"}},
-        )
-
     def as_body(self, model: str | None) -> dict[str, Any]:
-        """Return the request as it is stored and can be sent again; unset fields are left out."""
+        """Return the request as it is sent and stored; unset fields are left out."""
         body: dict[str, Any] = {"model": model, "messages": list(self.messages)}
         if self.tools:
             body["tools"] = list(self.tools)

@@ -79,7 +79,6 @@ def overflow(player: Player) -> None:
     player.replies("They spoke of questions 1 to 5.", "Summarised.")
     answer = ask(player, "Summarise.", **about, on_overflow="compact")
     player.play("GET", f"/api/turns/{answer['turn_id']}/receipt")
-    player.play("POST", f"/api/turns/{answer['turn_id']}/replay", {})
     player.play("GET", path)
     player.play("GET", f"{path}/operation")
     player.play("PUT", f"{path}/summary", {"text": "They spoke of much."})

@@ -14,11 +14,10 @@ from flask import (
     request,
     stream_with_context,
 )
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.live import LAST_EVENTS, LiveTurn, end_position
-from rag_assistant.answering.receipt import Replay, replay
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.viewed_history import SentHistory
@@ -191,12 +190,6 @@ def erase_turn(turn_id: int) -> Response:
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
     return jsonify(views.receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
-
-
-@blueprint.post("/turns/<int:turn_id>/replay", policy=ASK, answer=Replay)
-def replay_turn(turn_id: int) -> Response:
-    """Send a turn's exact request to the current endpoint again, and compare the answers."""
-    return jsonify(asdict(replay(turn_id, services().turns, services().models)))
 
 
 @blueprint.get("/receipts/key", policy=READ, answer={"public_key": str})

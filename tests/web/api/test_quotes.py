@@ -23,7 +23,6 @@ from rag_assistant.conversations.summary_lines import (
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
-from tests.cli.shell import Shell
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, environment_in, events_of, post, served_before, until, upload
 
@@ -45,12 +44,6 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
         for name, value in environment_in(tmp_path, served_before(migrated, ("lighthouse.md", NOTE)), stub).items()
         if not name.startswith("OPENAI")
     }
-
-
-@pytest.fixture
-def shell_here(environment: dict[str, str]) -> Shell:
-    """The command line over the same data."""
-    return Shell(environment)
 
 
 def test_it_answers_with_a_sentence_of_the_documents_and_its_source(client: FlaskClient) -> None:
@@ -332,11 +325,6 @@ def test_the_page_has_no_controls_of_a_models_memory(client: FlaskClient) -> Non
     assert 'value="/compact"' not in page
     assert '<option value="compact"' not in page
     assert '<option value="compact"' in client.get("/settings", headers=PAGE).text
-
-
-def test_a_request_cannot_be_replayed_where_there_is_no_model(client: FlaskClient, shell_here: Shell) -> None:
-    turn = ask(client, "What does the lamp burn?")["turn_id"]
-    assert "No model is connected." in shell_here("history", "replay", str(turn)).stderr
 
 
 def test_it_is_ready_with_the_process_and_the_page_says_that_no_model_is_connected(client: FlaskClient) -> None:

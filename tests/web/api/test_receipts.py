@@ -1,4 +1,4 @@
-"""The receipts of a conversation as a signed file, what an erased turn leaves of it, and a request sent again."""
+"""The receipts of a conversation as a signed file, and what an erased turn leaves of it."""
 
 import io
 import json
@@ -66,14 +66,3 @@ def test_long_conversations_are_read_in_pages(client: FlaskClient, monkeypatch: 
     monkeypatch.setattr(versions, "_FINISHED", versions._FINISHED.limit(2))
     assert file_of(client, conversation)[0] == whole
     assert [one["turn"] for one in whole] == [1, 2, 3]
-
-
-def test_a_request_is_sent_again_and_the_answers_are_compared(client: FlaskClient, stub: StubModel) -> None:
-    turn = ask(client, "Where is the key?")["turn_id"]
-    assert client.post(f"/api/turns/{turn}/replay").json["difference"] == []
-    stub.replies.append(Reply("An answer. Another one."))
-    replayed = client.post(f"/api/turns/{turn}/replay").json
-    assert stub.requests[-1].body == stub.requests[0].body
-    assert replayed["difference"] == ["--- then", "+++ now", "@@ -1 +1,2 @@", " An answer.", "+Another one."]
-    assert (replayed["answer"], replayed["replayed"]) == ("An answer.", "An answer. Another one.")
-    assert client.get("/api/conversations/1/turns").json["total"] == 1
