@@ -47,6 +47,8 @@ def test_a_table_says_there_why_it_stopped_and_goes_on(client: FlaskClient, stub
         client.post(f"{path}/start", json={})
         until(lambda state=state: client.get(path).json["cells"].get(state, 0) >= 5)
     until(lambda: client.get(path).json["cells"] == {"done": 6})
+    for cells, total in (("doubtful", 0), ("not_found", 6)):
+        assert client.get(f"{path}/rows?cells={cells}").json["total"] == total
 
 
 def test_numbers_above_every_turn_are_no_errors_there(client: FlaskClient) -> None:
