@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from flask import Blueprint, Response, abort, current_app, render_template, request, url_for
+from flask import Blueprint, Response, abort, current_app, render_template, url_for
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
@@ -26,17 +26,12 @@ blueprint = Blueprint("help_pages", __name__)
 # W3C, Web Application Manifest.
 MANIFEST_TYPE = "application/manifest+json"
 MAX_AGE_SECONDS = 3600
-MAX_QUERY_CHARS = 200
 # Removed from anchors; as on GitHub, where the files are read, too.
 NOT_IN_SLUGS = re.compile(r"[^\w\- ]")
 # Files outside docs/ that are part of it; a checkout may contain others, too.
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 # The start page.
 FRONT = "docs/README.md"
-# A heading with its section; and the markup removed from a line to make it readable.
-SECTION = re.compile(r"^#{1,3} (.+)\n((?:(?!#{1,3} ).*\n?)*)", re.MULTILINE)
-MARKS = re.compile(r"`|\*\*|\]\([^()]*\)|\[(?=[^\[\]]*\]\()|\|")
-MAX_SECTIONS = 20
 _parser = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
@@ -46,15 +41,6 @@ class Page(Struct, frozen=True):
     title: str
     html: Markup
     sections: tuple[tuple[str, str], ...]
-
-
-class FoundSection(Struct, frozen=True):
-    """A search hit in the documentation: its section, and a line of it."""
-
-    name: str
-    anchor: str
-    heading: str
-    line: str
 
 
 class Handbook:
@@ -82,19 +68,6 @@ class Handbook:
         title = next((text for level, _, text in sections if level == 1), name)
         html = clean_handbook(_parser.renderer.render(tokens, _parser.options, {}))
         return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
-
-    def search(self, query: str) -> list[FoundSection]:
-        """Return the sections that contain all words of a query, those with them in the heading first."""
-        words = query.casefold().split()
-        names = [name for name in self.names if words and name.endswith(".md") and name != FRONT]
-        hits = []
-        for name in sorted(names, key=lambda name: ("guide/" not in name, name)):
-            for heading, text in SECTION.findall((self.root / name).read_text(encoding="utf-8")):
-                if all(word in f"{heading}\n{text}".casefold() for word in words):
-                    line = next((one for one in text.splitlines() if words[0] in one.casefold()), "")
-                    section = FoundSection(name, slug_of(heading), heading, MARKS.sub("", line.strip("#-*> ")))
-                    hits.append((sum(word not in heading.casefold() for word in words), section))
-        return [section for _, section in sorted(hits, key=lambda hit: hit[0])[:MAX_SECTIONS]]
 
 
 def slug_of(heading: str) -> str:
@@ -149,8 +122,8 @@ def _address(name: str) -> str:
 
 @blueprint.get("/help", policy=PUBLIC)
 def front() -> str:
-    """Show the start page, or search results for ``q``."""
-    return _shown(FRONT, request.args.get("q", "").strip()[:MAX_QUERY_CHARS])
+    """Show the start page."""
+    return _shown(FRONT)
 
 
 @blueprint.get("/help/<path:name>", policy=PUBLIC)
@@ -165,18 +138,15 @@ def page(name: str) -> str | Response:
     return picture
 
 
-def _shown(name: str, query: str = "") -> str:
+def _shown(name: str) -> str:
     root = url_for("help_pages.front")
     guide = sorted(one for one in handbook().names if one.startswith("docs/guide/"))
     return render_template(
         "help.html",
         page=_drawn(name, root),
         guide=[(_address(one), _drawn(one, root).title, one == name) for one in guide],
-        query=query,
-        sections=[(f"{_address(one.name)}#{one.anchor}", one) for one in handbook().search(query)],
         start=url_for("pages.start"),
-        search=root,
-        front=url_for("help_pages.front") if name != FRONT else None,
+        front=root if name != FRONT else None,
     )
 
 

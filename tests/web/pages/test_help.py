@@ -98,11 +98,7 @@ def test_headings_have_the_addresses_that_they_have_elsewhere(heading: str, slug
     assert slug_of(heading) == slug
 
 
-def test_the_documentation_is_searched_by_words(empty: FlaskClient) -> None:
-    found = empty.get("/help?q=environment+Variables+secret").text
-    assert '<a href="/help/docs/settings#settings">Settings</a>' in found
-    assert "Nothing in the documentation" in empty.get("/help?q=nosuchword+<b>").text
-    assert "<b>" not in empty.get("/help?q=nosuchword+<b>").text
+def test_the_guide_comes_first_and_marks_the_open_page(empty: FlaskClient) -> None:
     front = empty.get("/help").text
     assert front.index("First steps") < front.index("API")
     assert 'aria-current="page"' in empty.get("/help/docs/guide/3-documents").text
