@@ -171,6 +171,17 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
 
 
 @pytest.mark.long
+def test_on_the_start_page_the_suggestions_cover_the_hint_below_the_box(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Your question").press_sequentially("/")
+    expect(page.locator("#commands")).to_be_visible()
+    assert page.evaluate("""() => {
+        const { left, right, top, bottom } = document.querySelector(".slash-hint").getBoundingClientRect();
+        return document.elementFromPoint((left + right) / 2, (top + bottom) / 2).closest("#commands") !== null;
+    }""")
+
+
+@pytest.mark.long
 def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_several(page: Page) -> None:
     ask_many(page, 1)
     box = page.get_by_label("Your question")
