@@ -36,6 +36,7 @@ MAX_TOOL_ITERATIONS = 8
 # How much of a request refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
+NOT_SEEN = "The model took no pictures. Pages not seen: {pages}."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
 
 
@@ -129,7 +130,9 @@ def _exchange(task: Task, draft: Draft) -> None:
             continue
         except errors.ModelError as error:
             if draft.page_images and TAKES_NO_PICTURES.search(str(error)):
-                task.deps.models.blind.add(draft.profile.endpoint.key)
+                task.deps.models.blind[draft.profile.endpoint.key] = task.deps.settings()
+                sources = (one for one in draft.found.sources if one.n in dict(draft.page_images))
+                live.note(NOT_SEEN.format(pages=", ".join(f"{one.page} ({one.document})" for one in sources)))
                 draft = replace(draft, page_images=())
             elif isinstance(error, errors.ModelRefused) and (fallback := live.turn.options.fallback):
                 live.turn, fields_refused = replace(live.turn, options=fallback), True

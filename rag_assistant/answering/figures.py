@@ -40,9 +40,9 @@ def with_page_images(draft: Draft, task: Task) -> Draft:
     A page that isn't drawn in time is left out. Raises AnswerStopped.
     """
     settings, deps, live = task.settings, task.deps, task.live
-    sources = [one for one in draft.found.sources if one.page]
-    takes_none = draft.profile.tools or draft.profile.endpoint.quotes or draft.profile.endpoint.key in deps.models.blind
-    if takes_none or not (sources and settings.model_images and settings.max_page_images):
+    sources = [one for one in draft.found.sources if one.page and settings.model_images and settings.max_page_images]
+    is_refused = deps.models.blind.get(draft.profile.endpoint.key) == deps.settings()
+    if is_refused or not sources or draft.profile.tools or draft.profile.endpoint.quotes:
         return draft
     pages = deps.documents.pages_to_see({one.document_id for one in sources}, scans=True)
     first = {(one.document_id, one.page): one for one in reversed(sources)}

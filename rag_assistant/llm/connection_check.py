@@ -77,6 +77,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
         return ConnectionCheck(None, None, (), tuple(others))
     configured = models.configured_endpoint()
     models.calibration.forget(models.known_endpoint())
+    models.blind.pop(models.known_endpoint().key, None)
     listed: list[str] = []
 
     def list_models() -> str:

@@ -55,8 +55,8 @@ class LanguageModels:
         self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
         self.extra_requests = ExtraRequests()
-        # Which models refuse pictures, and which a JSON schema for their answer.
-        self.blind: set[tuple[str, str | None]] = set()
+        # Which models refused pictures, with the settings at the time, and which a JSON schema for their answer.
+        self.blind: dict[tuple[str, str | None], Settings] = {}
         self.schemaless: set[tuple[str, str | None]] = set()
 
     def for_person(self, refuse_beyond_limits: Callable[[], None], count_tokens: CountTokens) -> LanguageModels:
@@ -259,7 +259,7 @@ class LanguageModels:
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
                 self.calibration.forget(endpoint)
                 self.extra_requests.forget(endpoint)
-                self.blind.discard(endpoint.key)
+                self.blind.pop(endpoint.key, None)
                 self.schemaless.discard(endpoint.key)
                 self._asked_limits.pop(endpoint.key, None)
             raise

@@ -74,12 +74,33 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
     refusal = b'{"error": {"message": "image input is not supported - hint: you may need to provide the mmproj"}}'
     stub.replies.extend([Reply(status=status, body=refusal)] * times)
     stub.default = Reply("The keeper counts them every spring [1].")
-    for requests in (times + 1, times + 2):
+    refused = "The model took no pictures. Pages not seen: 2 (geese.pdf)."
+    for requests, notes in ((times + 1, [refused, UNREAD]), (times + 2, [UNREAD])):
         answer = ask(client, QUESTION)
-        assert (answer["status"], answer["notes"], len(stub.requests)) == ("completed", [UNREAD], requests)
+        assert (answer["status"], answer["notes"], len(stub.requests)) == ("completed", notes, requests)
         assert pictures_of(stub.requests[-1].messages[-1]) == []
     page = client.get(f"/conversations/{answer['conversation_id']}", headers=PAGE)
     assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1&amp;page=2#passage">{UNREAD}</a>' in page.text
+
+
+def test_a_refusal_of_pictures_is_forgotten_by_a_test_and_a_changed_setting(
+    client: FlaskClient, services: Services, stub: StubModel, document_id: int
+) -> None:
+    refusal = Reply(status=400, body=b'{"error": {"message": "image input is not supported"}}')
+    stub.default = Reply("The keeper counts them every spring [1].")
+
+    def is_seen() -> bool:
+        ask(client, QUESTION)
+        return bool(pictures_of(stub.requests[-1].messages[-1]))
+
+    for forget in (
+        lambda: client.post("/api/model/test"),
+        lambda: services.settings.change({"max_page_images": 1}, services.settings.stamp()),
+    ):
+        stub.replies.append(refusal)
+        assert [is_seen(), is_seen()] == [False, False]
+        forget()
+        assert is_seen()
 
 
 def test_a_figure_is_named_where_it_may_matter(
@@ -114,7 +135,7 @@ def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_t
     stub.default = Reply("The keeper counts the geese [1].")
     stub.replies.extend([Reply(status=400, body=b'{"error": {"message": "image input is not supported"}}')])
     answer = ask(client, "What does figure 1 show about geese the keeper counts?")
-    assert answer["notes"] == ["Page 1 of report.pdf has a figure that was not read."]
+    assert answer["notes"][1:] == ["Page 1 of report.pdf has a figure that was not read."]
     page = client.get(f"/turns/{answer['turn_id']}/sources/1?whole=1&page=1", headers=PAGE).text
     assert re.search(r'<img data-picture[^>]*src="/documents/1/pages/1.png', page), page
 
