@@ -1,6 +1,7 @@
 """``rag-assistant history``: conversations, and what the model was sent; ``receipts``: that, signed, and verified."""
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from rag_assistant.records.errors import ConversationDeleted, InvalidReceipts
 TURNS_SHOWN = 20
 CONVERSATION = click.argument("conversation", type=ID)
 TURN = click.argument("turn", type=ID, metavar="TURN_ID")
-
+PICTURE = re.compile(r'"(data:[^",]+),([^"\\]*)"')
 
 history = click.Group("history", help="Show, export and erase conversations, and see what the model was sent.")
 
@@ -59,9 +60,11 @@ def export(api: Api, conversation: int, format_name: str) -> None:
 
 @api_command("receipt", history)
 @TURN
-def receipt(api: Api, turn: int) -> None:
-    """Print the receipt of a turn as JSON: what the model was sent, and what was left out."""
-    click.echo(json.dumps(api.call("GET", f"/api/turns/{turn}/receipt"), ensure_ascii=False, indent=2))
+@AS_JSON
+def receipt(api: Api, turn: int, as_json: bool) -> None:
+    """Print the receipt of a turn as JSON: what the model was sent, and what was left out. --json: pictures, too."""
+    text = json.dumps(api.call("GET", f"/api/turns/{turn}/receipt"), ensure_ascii=False, indent=None if as_json else 2)
+    click.echo(text if as_json else PICTURE.sub(lambda url: f'"{url[1]} ({len(url[2]) * 3 // 4000} kB)"', text))
 
 
 @api_command("erase", history)

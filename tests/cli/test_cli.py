@@ -12,6 +12,7 @@ from click.testing import Result
 from sqlalchemy import delete
 
 from rag_assistant.llm.local_servers import LocalServers
+from rag_assistant.records import Question
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from rag_assistant.services import open_services
 from rag_assistant.storage.migrate import SCHEMA_REVISION
@@ -19,6 +20,7 @@ from rag_assistant.storage.tables import embeddings
 from tests.cli.shell import Shell, queue
 from tests.extraction.archives import archive
 from tests.testkit.stub_model import Reply, StubModel
+from tests.web.api.test_pictures import data_url
 
 
 def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub: StubModel) -> None:
@@ -207,7 +209,21 @@ def test_a_receipt_is_printed(shell: Shell, stub: StubModel) -> None:
     shell("ask", "Why?")
     receipt = json.loads(shell("history", "receipt", "1").stdout)
     assert receipt["messages"] == stub.requests[-1].messages
+    assert json.loads(shell("history", "receipt", "1", "--json").stdout) == receipt
     assert shell("history", "receipt", "7").stderr == "Error: There is no turn 7.\n"
+
+
+def test_a_receipt_names_the_kind_and_size_of_a_picture(shell: Shell, stub: StubModel) -> None:
+    shell = shell.under(MODEL_IMAGES="true")
+    url = data_url(b"\x89PNG\r\n\x1a\n" + bytes(30_000))
+    with closing(open_services(shell.environment)) as services:
+        services.prepare()
+        turn = services.assistant.ask(Question('What is "data:a,b"?', images=(url,)))
+        services.assistant.wait(turn.id)
+    printed = shell("history", "receipt", "1").stdout
+    assert ('"data:image/png;base64 (30 kB)"' in printed, url in printed) == (True, False)
+    assert "data:a,b" in printed
+    assert url in shell("history", "receipt", "1", "--json").stdout
 
 
 def test_a_turn_is_erased_after_a_yes_and_its_place_is_shown(shell: Shell) -> None:
