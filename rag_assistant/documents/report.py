@@ -108,8 +108,7 @@ class LibraryReports(Struct, frozen=True):
             for turn in (turn for turn in page if turn.id in shown):
                 if changes := corrections_of(turn.sources, lost):
                     outdated.append(_question(turn, changes=[view_of(CorrectionAnswer, one) for one in changes]))
-                is_lost = (turn.search or {}).get("support") == "nothing_found" and turn.support != "cited"
-                if is_lost and not turn.scope:
+                if not turn.scope and turn.support != "cited" and (turn.search or {}).get("support") == "nothing_found":
                     text = " ".join(turn.question.casefold().split())
                     last = unanswered.get(text) or _question(turn, times=0)
                     unanswered[text] = replace(last, times=last.times + 1)
@@ -135,11 +134,11 @@ def _unused(documents: Sequence[Document], times: Sequence[datetime]) -> Iterato
 def _copies_of(texts: Sequence[tuple[Document, ReadText]]) -> Iterator[NearCopies]:
     """Yield documents with nearly the same text, the newer one first if that is known."""
     compared = [(document, sketch) for document, (sketch, _) in texts if sketch is not None]
-    for one, other, share in near_copies([sketch for _, sketch in compared]):
+    for one, other, is_identical in near_copies([sketch for _, sketch in compared]):
         older, newer = sorted((compared[one][0], compared[other][0]), key=lambda document: document.date)
         # May 2024 isn't older than 3 May 2024; and a file's time can't be compared with the date in a text.
         origins = {older.date_from, newer.date_from}
         is_known = "added" not in origins and (origins == {"file"} or "file" not in origins)
         is_known = is_known and not newer.date.startswith(older.date)
         pair = view_of(ReportedDocument, newer), view_of(ReportedDocument, older)
-        yield NearCopies(pair, share == 1, newer.id if is_known else None)
+        yield NearCopies(pair, is_identical, newer.id if is_known else None)

@@ -54,7 +54,7 @@ def _month(text: str) -> int:
     return int(text) if text.isdigit() else next(n for n, names in enumerate(NAMES, 1) if names.fullmatch(text))
 
 
-# What a date follows: words for when it is valid, was changed, was published; a weekday may come between.
+# What a date follows: words for when it is valid, was changed (the latest counts) or published, perhaps a weekday.
 LABELS = [
     re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{labels})\W{{0,8}}(?:\w{{2,10}}\.?,? )?\Z", re.IGNORECASE | re.MULTILINE)
     for labels in _DATA["labels"]
@@ -81,7 +81,6 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
         if rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
             rank = len(LABELS)
         if rank is not None and iso[:4] <= str(today.year + 1):
-            # A history of versions may begin with the first of them.
             is_newer = rank == CHANGED and by_rank.get(rank, iso) < iso <= today.isoformat()
             by_rank[rank] = iso if is_newer else by_rank.get(rank, iso)
     return by_rank[min(by_rank)] if by_rank else None

@@ -23,7 +23,7 @@ MIN_LETTERS = 250
 # Of documents that share a shingle, each is compared with so many after it; a boilerplate may be in all of them.
 MAX_NEIGHBOURS = 8
 # With a fifth of a text cut out, 24 of 25 texts share more; of 13,000 real ones, hardly any two share half by chance.
-MIN_SHARE, MAX_ESTIMATE = 0.7, 0.995
+MIN_SHARE = 0.7
 # What is kept of a text: a hash of all its letters and digits, then the smallest hashes of its shingles, sorted.
 Sketch = NDArray[np.uint64]
 NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
@@ -49,16 +49,14 @@ def sketch_of(text: str) -> Sketch | None:
 
 
 def share_of(one: Sketch, other: Sketch) -> float:
-    """Return the estimated share of two texts' shingles in common, 1 only if all letters and digits are the same."""
-    if one[0] == other[0]:
-        return 1.0
+    """Return the estimated share of two texts' shingles in common."""
     together = np.union1d(one[1:], other[1:])[:SKETCH_SIZE]
     in_both = np.intersect1d(one[1:], other[1:], assume_unique=True)
-    return min(MAX_ESTIMATE, int(np.count_nonzero(in_both <= together[-1])) / len(together))
+    return int(np.count_nonzero(in_both <= together[-1])) / len(together)
 
 
-def near_copies(sketches: Sequence[Sketch]) -> Iterator[tuple[int, int, float]]:
-    """Yield pairs of nearly the same texts, most alike first, and their share in common.
+def near_copies(sketches: Sequence[Sketch]) -> Iterator[tuple[int, int, bool]]:
+    """Yield pairs of nearly the same texts, most alike first, and whether all their letters and digits are the same.
 
     Of several that are alike, each is paired with one other. The time is linear in the number of sketches.
     """
@@ -76,6 +74,6 @@ def near_copies(sketches: Sequence[Sketch]) -> Iterator[tuple[int, int, float]]:
     group = np.arange(len(sketches))
     for n in likely[np.argsort(-counts[likely], kind="stable")]:
         one, other = int(ones[n]), int(others[n])
-        if group[one] != group[other] and (share := share_of(sketches[one], sketches[other])) >= MIN_SHARE:
+        if group[one] != group[other] and share_of(sketches[one], sketches[other]) >= MIN_SHARE:
             group[group == group[other]] = group[one]
-            yield one, other, share
+            yield one, other, bool(sketches[one][0] == sketches[other][0])
