@@ -13,7 +13,7 @@ from rag_assistant.cli.documents import process_pending
 from rag_assistant.conversations.commands import NOTED, REMEMBER, commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.figures import tokens_sentence
-from rag_assistant.history.words import seen, span_in_words, view_sentence
+from rag_assistant.history.words import seen, view_sentence
 from rag_assistant.records import Disagreement, Event
 from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
@@ -110,32 +110,11 @@ def _command(api: Api, conversation: int | None, text: str) -> None:
         click.echo(NOTED)
     elif conversation is None:
         click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
-    elif text.lower() == "/compact":
-        _compact(api, conversation)
     else:
         result = api.call("POST", f"/api/conversations/{conversation}/commands", {"command": text})
         if result["fold"]:
             click.clear()
         click.echo(result["text"])
-
-
-def _compact(api: Api, conversation: int) -> None:
-    """Show what a summary may lose, ask what to keep, and summarise."""
-    path = f"/api/conversations/{conversation}/compact"
-    bill = api.call("GET", path)
-    items = bill["items"]
-    marks = {"always": "[always]", "ticked": "[x]", "offered": "[ ]"}
-    for n, one in enumerate(items, 1):
-        click.echo(f"{n:4} {marks[one['keep']]} Turn {one['turn']}: {one['text']}")
-    span = span_in_words(bill["first_turn"], bill["last_turn"])
-    click.echo(f"A summary replaces {span}." + (" It may lose the above." if items else ""))
-    ticked = " ".join(str(n) for n, one in enumerate(items, 1) if one["keep"] == "ticked")
-    numbers = click.prompt("Numbers to keep word for word", default=ticked).split() if items else []
-    if wrong := [one for one in numbers if not spells_number(one) or not 1 <= int(one) <= len(items)]:
-        raise ApiError(f'"{wrong[0]}" is not in the list; choose from 1 to {len(items)}.')
-    hint = click.prompt("What matters most (optional)", default="", show_default=False)
-    body = {"keep": [items[int(one) - 1]["id"] for one in numbers], "hint": hint}
-    click.echo(api.call("POST", path, body)["view"]["summary"]["text"])
 
 
 def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
@@ -158,9 +137,6 @@ def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
             return {}
         if "conversation_id" in question and click.confirm("Remember this choice for this conversation?"):
             api.call("PATCH", f"/api/conversations/{question['conversation_id']}", {"on_overflow": decision})
-        if decision == "compact":
-            _compact(api, question["conversation_id"])
-            return _ask_or_decide(api, question)
         last = _follow(api, question | {"on_overflow": decision}, _print_event)
     click.echo()
     _print_rest(last)
