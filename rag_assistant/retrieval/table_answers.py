@@ -16,6 +16,7 @@ from rag_assistant.retrieval.tables import Table, headings_above
 # Each word is compared with all cells.
 MAX_QUESTION_WORDS = 60
 NOT = re.compile(r"n['\u2019]t\b", re.IGNORECASE)
+UN = re.compile(r"\bun(?=([^\W\d_]+))", re.IGNORECASE)
 THOUSANDS_DOT = re.compile(r"(?<=\d)\.(?=\d{3}\b)")
 
 
@@ -57,8 +58,8 @@ class _Reader:
         self.about = set(forms_of(names.replace("_", " "), language)) - JOINING
         self.fillers = {table_words.form_of(word, one) for one in table_words.LANGUAGES for word in WORDS["fillers"]}
         question = NOT.sub(" not", question if language == "english" else THOUSANDS_DOT.sub("", question))
-        if flags := "|".join(re.escape(word) for one in self.columns if one.kind == "flag" for word in one.words):
-            question = re.sub(rf"\bun(?={flags})", "not ", question, flags=re.IGNORECASE)
+        flags = tuple(word for one in self.columns if one.kind == "flag" for word in one.words)
+        question = UN.sub(lambda match: "not " if match[1].lower().startswith(flags) else match[0], question)
         self.originals = table_words.TOKEN.findall(question)
         self.tokens = [word.lower() for word in self.originals]
         self.forms = forms_of(question, language)

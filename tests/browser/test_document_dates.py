@@ -13,13 +13,13 @@ POLICY = "# Refunds\n\n{}\n\nCustomers may return goods within {} days of delive
 def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
-    upload(server, "refunds-a.md", POLICY.format("Valid from 4 January 2023", 30))
-    upload(server, "refunds-b.md", POLICY.format("Valid from 1 June 2024", 60))
+    upload(server, "refunds-old.md", POLICY.format("Valid from 4 January 2023", 30))
+    upload(server, "refunds-new.md", POLICY.format("Valid from 1 June 2024", 60))
     question = "Within how many days may customers currently return goods?"
     stub.replies.append(Reply("Within 60 days [1]."))
     page.goto(server.url)
     turn = ask(page, question, 1)
-    expect(turn.locator(".sources .cited")).to_have_text("1 refunds-b.md, 1 Jun 2024")
+    expect(turn.locator(".sources .cited")).to_have_text("1 refunds-new.md, 1 Jun 2024")
     expect(turn.locator(".disagreement")).to_have_text(
         "Your documents disagree: 60 days [1], 30 days [2]. The newer document says 60 days."
     )
@@ -28,7 +28,7 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     page.goto(f"{server.url}/documents?sort=-date")
     rows = page.locator("table.library tbody tr")
     expect(rows.locator(".date")).to_have_text(["1 Jun 2024", "4 Jan 2023"])
-    row = rows.filter(has_text="refunds-a.md")
+    row = rows.filter(has_text="refunds-old.md")
     row.locator("summary").click()
     expect(row.get_by_text("From its text", exact=True)).to_be_visible()
     row.get_by_label("Date of the document").fill("2025-02")
@@ -38,7 +38,7 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     stub.replies.append(Reply("Within 30 days [1]."))
     page.goto(server.url)
     turn = ask(page, question, 1)
-    expect(turn.locator(".sources .cited")).to_have_text("1 refunds-a.md, Feb 2025")
+    expect(turn.locator(".sources .cited")).to_have_text("1 refunds-old.md, Feb 2025")
 
     page.goto(f"{server.url}/documents?sort=-date")
     row.locator("summary").click()
