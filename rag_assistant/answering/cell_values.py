@@ -73,7 +73,8 @@ def result_of(turn: Turn, column: GridColumn) -> CellResult:
     values = _contradictions(turn, sources) if result.outcome == "value" else ()
     if len(values) > 1 and _states_another(result, column, values):
         result = replace(result, outcome="disagreement", value=" / ".join(values), number=None)
-    return replace(result, model=QUOTES if is_quote else turn.model)
+    # Without a source nothing was found that a model could have been sent.
+    return replace(result, model=QUOTES if is_quote else turn.model if turn.sources else None)
 
 
 def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
@@ -113,12 +114,23 @@ def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> Cell
 
 
 def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]:
-    """Return the range of the sentence nearest to a value; all of a passage that has neither such words nor values."""
+    """Return the range of the sentence that a value rests on; all of a passage that has neither it nor its words.
+
+    That is one with the value, in whatever language; of several, the one with most of the question's words.
+    """
+    own, words = {number or written for written, number in _values_of(column, value)}, content_stems(column.question)
+
+    def rank(sentence: str) -> tuple[bool, int]:
+        there = {number or written for written, number in _values_of(column, sentence)}
+        is_written = column.type != "yes_no" and value.casefold() in sentence.casefold()
+        return is_written or bool(own & there), len(words & content_stems(sentence))
+
+    best = max(sentences_of(source.text), key=lambda one: rank(one.text), default=None)
+    if best is not None and rank(best.text)[0]:
+        return best.start, best.start + len(best.text.rstrip())
     about = f"{value} {column.question}"
     start, end = nearest_range(SearchQuery(about), source, None) or (0, 0)
-    sentence = source.text[start:end]
-    values, there = ({number or written for written, number in _values_of(column, one)} for one in (value, sentence))
-    return (start, end) if content_stems(about) & content_stems(sentence) or values & there else (0, len(source.text))
+    return (start, end) if content_stems(about) & content_stems(source.text[start:end]) else (0, len(source.text))
 
 
 def _plain(text: str) -> str:

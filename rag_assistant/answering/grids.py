@@ -17,6 +17,7 @@ from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.cell_values import options_for, result_of, text_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
+from rag_assistant.answering.request import WITHOUT_PASSAGES
 from rag_assistant.answering.writer import NOT_FINISHED, with_citation_checks
 from rag_assistant.conversations.model_profile import PASSAGES, min_limit
 from rag_assistant.conversations.viewed_history import SentHistory
@@ -149,7 +150,8 @@ class GridRunner(Struct):
         tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
         if not tokens and turn.history is not None and not receipt.get("quotes"):
             tokens = turn.history["tokens"]["total"] + estimate_tokens(turn.answer)
-        error = turn.error_message or (turn.answer if turn.answer in (NEEDS_MODEL, NEEDS_THE_MODEL) else None)
+        unanswered = turn.answer if turn.answer in (NEEDS_MODEL, NEEDS_THE_MODEL) else None
+        error = turn.error_message or unanswered or (WITHOUT_PASSAGES if WITHOUT_PASSAGES in turn.notes else None)
         if turn.status != "completed" or error:
             again = turn.error_type in MAY_PASS and cell.attempts < MAX_ATTEMPTS
             if again:

@@ -76,3 +76,20 @@ def test_a_value_leads_to_its_sentence_or_else_to_the_beginning_of_its_passage()
     assert signed.quote == "Signed 3 May 2024."
     pets = result_about("ja [1]", text, "Sind Haustiere erlaubt?", "yes_no")
     assert (pets.start, pets.end) == (0, len(text))
+
+
+def test_a_value_leads_to_the_sentence_that_has_it_in_whatever_language_it_is_asked() -> None:
+    lease = "Die monatliche Miete beträgt 1.180,50 EUR. Die Kündigungsfrist beträgt 3 Monate zum Monatsende."
+    notice = result_about("3 Monate [1]", lease, "What is the notice period?", "text")
+    assert notice.quote == "Die Kündigungsfrist beträgt 3 Monate zum Monatsende."
+    invoice = "Rewiring, Oak Street: EUR 640.00\nCall-out fee: EUR 60.00\nTotal amount due: EUR 700.00"
+    wrong = result_about("EUR 640.00 [1]", invoice, "What is the total amount?", "number")
+    assert (wrong.value, wrong.quote) == ("EUR 640.00", "Rewiring, Oak Street: EUR 640.00")
+    due = result_about("EUR 700.00 [1]", invoice, "What is the total amount?", "number")
+    assert due.quote == "Total amount due: EUR 700.00"
+
+
+def test_nothing_is_a_models_answer_where_no_passage_was_found() -> None:
+    source = result_about("not found", "Herons.", "What is the rent?", "number")
+    turn = Turn(1, 1, 1, "completed", "What is the rent?", "not found", NOW, model="stub")
+    assert (source.model, result_of(turn, GridColumn(1, "", turn.question, "number")).model) == ("stub", None)

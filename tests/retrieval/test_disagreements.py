@@ -323,3 +323,7 @@ def test_documents_with_different_names_may_be_about_two_things() -> None:
     asked, first, second = "How long is the warranty?", "The warranty is 2 years.", "The warranty is 5 years."
     assert between(asked, first, second, "lamp.pdf", "chair.pdf") == ()
     assert between(asked, first, second, "warranty.pdf", "warranty (new).pdf") == (("2 years", "5 years"),)
+
+
+def test_what_follows_an_amount_with_its_currency_is_no_unit_of_it() -> None:
+    assert list(values_in("Rewiring: EUR 640.00\nCall-out fee: 60 EUR for all")[0].values()) == ["EUR 640.00", "60 EUR"]
