@@ -216,7 +216,9 @@ def with_citation_checks(turn: Turn, text: str) -> Turn:
 def _rested_on(search: dict[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
     """Return a search without disagreements of passages that an answer with citations doesn't rest on."""
     cited = {one.n for one in sources if one.cited}
-    of_cited = [one for one in search.get("disagreements", ()) if not cited or cited & set(chain(*one["passages"]))]
+    if not cited or "disagreements" not in search:
+        return search
+    of_cited = [one for one in search["disagreements"] if cited & set(chain(*one["passages"]))]
     others = {name: part for name, part in search.items() if name != "disagreements"}
     return others | ({"disagreements": of_cited} if of_cited else {})
 

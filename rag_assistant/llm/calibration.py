@@ -62,6 +62,11 @@ class ToolHabits:
         """Record that an endpoint refuses tools."""
         self._unused[endpoint.key] = MAX_UNUSED
 
+    def forget(self, endpoint: Endpoint) -> None:
+        """Forget what is known: another model may be started there."""
+        self._unused.pop(endpoint.key, None)
+        self._calls.discard(endpoint.key)
+
 
 class ExtraRequests:
     """Knows which requests besides an answer's own each model handles; a small one may handle none of a kind."""

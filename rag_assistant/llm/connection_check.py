@@ -76,8 +76,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     if not models.has_endpoint:
         return ConnectionCheck(None, None, (), tuple(others))
     configured = models.configured_endpoint()
-    models.calibration.forget(models.known_endpoint())
-    models.blind.pop(models.known_endpoint().key, None)
+    models.forget(models.known_endpoint())
     listed: list[str] = []
 
     def list_models() -> str:

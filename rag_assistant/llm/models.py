@@ -257,12 +257,16 @@ class LanguageModels:
         except (ModelUnreachable, ModelTimedOut) as error:
             self._states[endpoint.base_url] = "unreachable"
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
-                self.calibration.forget(endpoint)
-                self.extra_requests.forget(endpoint)
-                self.blind.pop(endpoint.key, None)
-                self.schemaless.discard(endpoint.key)
+                self.forget(endpoint)
                 self._asked_limits.pop(endpoint.key, None)
             raise
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """Forget what was learned of an endpoint's limit, and what it refuses."""
+        for learned in (self.calibration, self.extra_requests, self.tool_habits):
+            learned.forget(endpoint)
+        self.blind.pop(endpoint.key, None)
+        self.schemaless.discard(endpoint.key)
 
     @property
     def state(self) -> str:

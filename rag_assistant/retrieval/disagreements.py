@@ -201,10 +201,12 @@ def values_in(text: str) -> tuple[dict[Amount, str], str]:
     values: dict[Amount, str] = {}
     for find in (_moments, _figures):
         for match, amount in find(text):
-            parts = match.groupdict()  # What follows an amount with its currency is no unit.
-            end = match.end("number") if parts.get("currency") else match.end()
-            behind = "" if parts.get("currency") else parts.get("behind") or ""
-            values.setdefault(amount, (match.string[match.start() : end] + behind).strip(" .,"))
+            parts, written = match.groupdict(), match[0]
+            if parts.get("currency"):  # What follows an amount with its currency is no unit.
+                written = written[: match.end("number") - match.start()]
+            else:
+                written += parts.get("behind") or ""
+            values.setdefault(amount, written.strip(" .,"))
             text = text[: match.start()] + ";" * len(match[0]) + text[match.end() :]
     return values, text
 

@@ -619,3 +619,15 @@ def test_every_question_is_asked_as_the_body_says(client: FlaskClient, stub: Stu
     # Each has the passages of one document alone.
     assert not any("lease.txt" in one and "geese.txt" in one for one in asked)
     assert all("both are null" in one for one in asked)
+
+
+def test_a_cell_whose_passages_did_not_fit_is_not_a_models_answer(
+    client: FlaskClient, services: Services, stub: StubModel
+) -> None:
+    upload(client, " ".join(f"The rent of flat {n} is EUR {n},250.00 a month." for n in range(1, 40)), "rents.txt")
+    answer_with(stub, {"rent": "not found"})
+    services.settings.change({"model_context_tokens": 600}, services.settings.stamp())
+    grid = start(client, BEGUN | {"columns": [FEE]})
+    assert rest(client, grid) == {"failed": 1}
+    (cell,) = rows(client, grid)[0]["cells"]
+    assert cell["error"] == "The passages that were found did not fit into the request, so the model saw none of them."

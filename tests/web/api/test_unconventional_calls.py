@@ -135,3 +135,7 @@ def test_an_endpoint_without_tools_searches_for_the_model_and_says_so(client: Fl
     again = ask(client, "And on Mondays?")
     assert len(stub.requests) == 3
     assert again["notes"] == answer["notes"]
+    client.post("/api/model/test")
+    begun = len(stub.requests)
+    ask(client, "When does the office close?")
+    assert "tools" in stub.requests[begun].body, "another model may be there now"
