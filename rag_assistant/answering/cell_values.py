@@ -13,24 +13,34 @@ from msgspec import MsgspecError, defstruct, json
 from msgspec.structs import replace
 
 from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
-from rag_assistant.records import QUOTES, AnswerOptions, CellResult, ColumnType, GridColumn, Source, Turn
-from rag_assistant.retrieval.claims import CITATION, cited_numbers, repeated_range, strange_figures
-from rag_assistant.retrieval.dates import iso_dates
+from rag_assistant.records import QUOTES, AnswerOptions, CellDoubt, CellResult, ColumnType, GridColumn, Source, Turn
+from rag_assistant.retrieval.claims import (
+    CITATION,
+    NEGATION,
+    cited_numbers,
+    denied_stems,
+    repeated_range,
+    strange_figures,
+)
+from rag_assistant.retrieval.dates import dates_in, iso_dates
 from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.quotes import nearest_range
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.table_query import NUMBER, figure
-from rag_assistant.retrieval.tokenize import content_stems
+from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words, stem
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS, UNITS = _DATA["words"], _DATA["units"]
+REFUSAL, DENIAL = (re.compile("|".join(_DATA["patterns"][name]), re.IGNORECASE) for name in ("refusal", "denial"))
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 # Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
 DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
 CURRENCIES = {word for name, words in UNITS.items() if name != "%" for word in words}
-MAX_VALUE_CHARS = 500
+HAS_DIGIT = re.compile(r"\d")
+MAX_VALUE_CHARS, MIN_PART_CHARS = 500, 4
 # An answer in JSON has a value of its column's type, and the number of its passage; "not found" is null.
 ANSWERS: dict[str, Any] = {
     kind: defstruct("cell", [("value", of | None), ("passage", int | None)], forbid_unknown_fields=True)
@@ -90,7 +100,8 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     ranges = [(one.start, one.end) for one in pieces]
     if not pieces or (column.type == "text" and not about & content_stems(pieces[0].text)):
         ranges = [(start, end)]
-    results = [_at(_typed(source.text[slice(*one)], column), source, one) for one in ranges]
+    language = language_of(search_words(source.text))
+    results = [_at(_typed(source.text[slice(*one)], column, language), source, one) for one in ranges]
     nothing = replace(results[0], outcome="not_found", value="", doubt=None)
     return next((one for one in results if one.doubt != "wrong_type"), nothing)
 
@@ -99,18 +110,26 @@ def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> Cell
     """Return what a model answered, with what can be seen to be wrong with it."""
     answer = without_quotes(turn.answer)
     value = _plain(CITATION.sub(" ", answer))
-    if not value or _begins_with(value, "not_found"):
+    passages = "\n".join(one.text for one in sources)
+    reason = re.split(r"[|:,]\s", value, maxsplit=1)[-1]
+    is_refusal = REFUSAL.search(value) and reason.casefold() not in " ".join(passages.split()).casefold()
+    if not value or is_refusal or _begins_with(value, "not_found") or _begins_with(reason, "not_found"):
         return CellResult("not_found")
     if _begins_with(value, "contradiction"):
         parts = " / ".join(map(_plain, value.partition(":")[2].split(";")))
         result = CellResult("disagreement", parts[:MAX_VALUE_CHARS])
     else:
-        result = _typed(value, column)
+        result = _typed(value, column, language_of(search_words(passages)))
     if not sources:
         return replace(result, doubt="not_cited")
+    result = _at(result, sources[0], _range_of(value, column, sources[0]))
     if _is_strange(value, answer, sources, column.type):
         result = replace(result, doubt="not_in_passage")
-    return _at(result, sources[0], _range_of(value, column, sources[0]))
+    elif column.type == "date" and _may_be_another_day(result.value, passages):
+        result = replace(result, doubt="ambiguous_date")
+    elif column.type == "yes_no" and result.doubt is None:
+        result = replace(result, doubt=_doubt_about(result, column, passages))
+    return result
 
 
 def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]:
@@ -118,19 +137,32 @@ def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]
 
     That is one with the value, in whatever language; of several, the one with most of the question's words.
     """
-    own, words = {number or written for written, number in _values_of(column, value)}, content_stems(column.question)
+    language = language_of(search_words(source.text))
+    own = {number or written for written, number in _values_of(column, value, language)}
 
     def rank(sentence: str) -> tuple[bool, int]:
-        there = {number or written for written, number in _values_of(column, sentence)}
-        is_written = column.type != "yes_no" and value.casefold() in sentence.casefold()
-        return is_written or bool(own & there), len(words & content_stems(sentence))
+        there = {number or written for written, number in _values_of(column, sentence, language)}
+        shared = _shared(column.question, sentence)
+        if column.type == "yes_no":  # Any question has such an answer.
+            return bool(own & there and shared), shared
+        return value.casefold() in sentence.casefold() or bool(own & there), shared
 
     best = max(sentences_of(source.text), key=lambda one: rank(one.text), default=None)
-    if best is not None and rank(best.text)[0]:
-        return best.start, best.start + len(best.text.rstrip())
+    is_written, shared = rank(best.text) if best else (False, 0)
     about = f"{value} {column.question}"
-    start, end = nearest_range(SearchQuery(about), source, None) or (0, 0)
-    return (start, end) if content_stems(about) & content_stems(source.text[start:end]) else (0, len(source.text))
+    nearest = None if is_written else nearest_range(SearchQuery(about), source, None)
+    if nearest and _shared(about, source.text[slice(*nearest)]):
+        return nearest
+    return (
+        (best.start, best.start + len(best.text.rstrip())) if best and (is_written or shared) else (0, len(source.text))
+    )
+
+
+def _shared(question: str, text: str) -> int:
+    """Return how many of a question's words a text has, as a part of a word too: "l'animal", "Mietvertrag"."""
+    stems, folded = content_stems(text), text.casefold()
+    words = frozenset(map(stem, query_words(question)))
+    return sum(one in stems or (len(one) >= MIN_PART_CHARS and one in folded) for one in words)
 
 
 def _plain(text: str) -> str:
@@ -142,23 +174,32 @@ def _begins_with(text: str, word: str) -> bool:
     return any(start.startswith(one) and not start[len(one) : len(one) + 1].isalpha() for one in WORDS[word])
 
 
-def _typed(text: str, column: GridColumn) -> CellResult:
+def _typed(text: str, column: GridColumn, language: str) -> CellResult:
     """Return the first value of a column's type in a text."""
-    values = list(dict.fromkeys(_values_of(column, text)))
+    values = list(dict.fromkeys(_values_of(column, text, language)))
     value, number = values[0] if values else (_plain(text), None)
     result = CellResult("value", value[:MAX_VALUE_CHARS], number)
+    if values and column.type == "date" and not value[:4].isdigit():
+        return replace(result, doubt="ambiguous_date")
     return result if len(values) == 1 else replace(result, doubt="one_of_several" if values else "wrong_type")
 
 
-def _values_of(column: GridColumn, text: str) -> Iterator[tuple[str, float | None]]:
-    """Yield the values of a column's type in a text, each with what it is sorted by; in the unit asked for."""
+def _values_of(column: GridColumn, text: str, language: str = "") -> Iterator[tuple[str, float | None]]:
+    """Yield the values of a column's type in a text, each with what it is sorted by; in the unit asked for.
+
+    A date that may be two days in the ``language``, such as 3/4/2024 in English, is as it is written.
+    """
     if column.type == "text":
         yield _plain(text), None
     elif column.type == "yes_no":
-        start = _plain(re.split(r"[|:]\s", text)[-1])
-        yield from ((word, None) for word in ("yes", "no") if _begins_with(start, word))
+        pieces = re.split(r"[|:]\s", text)
+        words = [word for one in (pieces[-1], pieces[0]) for word in ("yes", "no") if _begins_with(_plain(one), word)]
+        yield from ((word, None) for word in words[:1])
     elif column.type == "date":
-        yield from ((iso, None) for iso in [iso for _, iso in iso_dates(text, "")] or YEAR.findall(text))
+        isos = {match.start(): iso for match, iso in iso_dates(text, language)}
+        dates = [(isos.get(one.start()), one, days) for one, days in dates_in(text)]
+        values = [iso or one[0].strip(" .,") for iso, one, days in dates if iso or (len(days) > 1 and one["year"])]
+        yield from ((one, None) for one in values or YEAR.findall(text))
     else:
         text = APOSTROPHE.sub("", text)
         figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
@@ -197,10 +238,35 @@ def _is_strange(value: str, answer: str, sources: Sequence[Source], kind: Column
     return is_lacking or is_doubted or (kind != "yes_no" and bool(strange_figures(answer, passages)))
 
 
+def _may_be_another_day(iso: str, passages: str) -> bool:
+    """Return whether passages have a date only as one that may be two days."""
+    isos = {one for _, one in iso_dates(passages, language_of(search_words(passages)))}
+    return iso not in isos and any(len(days) > 1 and one["year"] == iso[:4] for one, days in dates_in(passages))
+
+
+def _doubt_about(result: CellResult, column: GridColumn, passages: str) -> CellDoubt | None:
+    """Return what is doubtful about yes or no: passages about something else, or a sentence that says the opposite."""
+    sentence, words = result.quote or "", frozenset(map(stem, query_words(column.question)))
+    if not _shared(column.question, passages):
+        return "other_words"
+    if DENIAL.search(column.question) or NEGATION.search(column.question):
+        return None
+    is_about = 3 * _shared(column.question, sentence) >= 2 * len(words)
+    if written := [word for word, _ in _values_of(column, sentence)]:
+        is_opposite = result.value not in written
+    elif result.value == "yes":
+        is_opposite = bool(denied_stems(sentence) & words) or (is_about and bool(DENIAL.search(sentence)))
+    else:
+        is_opposite = is_about and not (DENIAL.search(sentence) or NEGATION.search(sentence))
+    return "not_in_passage" if is_opposite else None
+
+
 def _states_another(result: CellResult, column: GridColumn, values: Sequence[str]) -> bool:
     """Return whether values that differ are of a column's type, and a cell's value is one of them."""
-    if column.type == "text":
-        return any(one in result.value for one in values)
+    if column.type == "yes_no":
+        return True
+    if column.type == "text":  # Other words may say the same, other figures may not.
+        return all(map(HAS_DIGIT.search, values)) and any(one in result.value for one in values)
     typed = [next(_values_of(column, one), None) for one in values]
     return None not in typed and any(one in ((result.value, None), (one and one[0], result.number)) for one in typed)
 

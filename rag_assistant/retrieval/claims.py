@@ -208,7 +208,7 @@ class _Text:
 
     @cached_property
     def denied(self) -> frozenset[str]:
-        return _denied(self._text)
+        return denied_stems(self._text)
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
@@ -255,7 +255,7 @@ def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> boo
 
 def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]) -> bool:
     """Return whether a sentence denies what the passages never deny, or states what their nearest sentence denies."""
-    denied = _denied(sentence)
+    denied = denied_stems(sentence)
     parts = [part for passage in passages for part in passage.sentences]
     shares = [len(words & part.words) / len(words) for part in parts]
     best = max(shares, default=0.0)
@@ -266,7 +266,7 @@ def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]
     return best >= MIN_ALIKE and all(there and 2 * len(there & stated) > len(there) for there in nearest)
 
 
-def _denied(sentence: str) -> frozenset[str]:
+def denied_stems(sentence: str) -> frozenset[str]:
     """Return the first content words after each negation."""
     ends = [match.end() for match in NEGATION.finditer(sentence)]
     behind = (content_words(sentence[end : end + MAX_DENIED_CHARS])[:DENIED_WORDS] for end in ends)

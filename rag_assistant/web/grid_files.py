@@ -15,9 +15,11 @@ OUTCOMES = {"not_found": N_("not found"), "yes": N_("yes"), "no": N_("no"), "fai
 DOUBTS = {
     "disagreement": N_("The document states different values."),
     "not_in_passage": N_("The cited passage does not seem to say this."),
+    "other_words": N_("The cited passage has no word of the question."),
     "not_cited": N_("This cites no passage."),
     "wrong_type": N_("This is not of the column's type."),
     "one_of_several": N_("The sentence has several such values."),
+    "ambiguous_date": N_("The day and the month of this date may be swapped."),
     "outdated": N_("The document has changed since."),
 }
 # A spreadsheet takes text that begins so for a formula.

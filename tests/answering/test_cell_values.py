@@ -93,3 +93,115 @@ def test_nothing_is_a_models_answer_where_no_passage_was_found() -> None:
     source = result_about("not found", "Herons.", "What is the rent?", "number")
     turn = Turn(1, 1, 1, "completed", "What is the rent?", "not found", NOW, model="stub")
     assert (source.model, result_of(turn, GridColumn(1, "", turn.question, "number")).model) == ("stub", None)
+
+
+HOUSE = (
+    "Rules of the house. Pets are not allowed. Smoking is allowed in the garden. The rent does not include heating. "
+    "The notice period is 30 days. Parking: no"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "doubt"),
+    [
+        ("no [1]", "Are pets allowed?", None),
+        ("No: pets are not allowed [1]", "Are pets allowed?", None),
+        ("yes [1]", "Are pets allowed?", "not_in_passage"),
+        ("yes [1]", "Is smoking allowed?", None),
+        ("no [1]", "Is smoking allowed?", "not_in_passage"),
+        ("no [1]", "Is there parking?", None),
+        ("yes [1]", "Is there parking?", "not_in_passage"),
+        ("yes [1]", "Is the contract terminable without cause?", "other_words"),
+        ("yes", "Is smoking allowed?", "not_cited"),
+    ],
+)
+def test_yes_or_no_is_checked_against_its_passage(answer: str, question: str, doubt: str | None) -> None:
+    result = result_about(answer, HOUSE, question, "yes_no")
+    assert (result.outcome, result.doubt) == ("value", doubt)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "answer", "doubt"),
+    [
+        ("Haustiere sind nicht erlaubt.", "Sind Haustiere erlaubt?", "ja [1]", "not_in_passage"),
+        ("Haustiere sind erlaubt.", "Sind Haustiere erlaubt?", "ja [1]", None),
+        ("Les animaux ne sont pas autorisés.", "Les animaux sont-ils autorisés ?", "non [1]", None),
+        ("Les animaux ne sont pas autorisés.", "Les animaux sont-ils autorisés ?", "oui [1]", "not_in_passage"),
+        ("No se permiten mascotas.", "¿Se permiten mascotas?", "sí [1]", "not_in_passage"),
+        ("不允许养宠物。", "允许养宠物吗？", "是 [1]", "not_in_passage"),  # noqa: RUF001
+    ],
+)  # fmt: skip
+def test_yes_or_no_is_checked_in_other_languages(text: str, question: str, answer: str, doubt: str | None) -> None:
+    assert result_about(answer, text, question, "yes_no").doubt == doubt
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "date", "yes_no"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The documents do not say.", "The lease doesn't mention it [1]", "No information is given", "N/A",
+        "I could not find this in the passages.", "Die Dokumente enthalten dazu nichts.", "Keine Angabe [1]",
+        "Das geht aus den Unterlagen nicht hervor.", "Les documents ne le précisent pas.", "Aucune information.",
+        "Los documentos no lo mencionan.", "No se especifica en el texto", "文档没有说明。", "未提及",
+        "لا تذكر المستندات ذلك.",
+    ],
+)  # fmt: skip
+def test_a_refusal_is_not_found_in_every_language(answer: str, kind: str) -> None:
+    result = result_about(answer, HOUSE, "What is the tax number?", kind)
+    assert (result.outcome, result.value) == ("not_found", "")
+
+
+@pytest.mark.parametrize(
+    "value", ["The rent does not include heating", "Pets are not allowed", "30 days", "not included"]
+)
+def test_what_a_passage_denies_is_a_value(value: str) -> None:
+    assert cell(value, HOUSE, "What is excluded?", "text")[:2] == ("value", value)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "value", "doubt"),
+    [
+        ("Start date: 04/05/2024.", "2024-05-04", "2024-05-04", "ambiguous_date"),
+        ("Start date: 04/05/2024.", "2024-04-05", "2024-04-05", "ambiguous_date"),
+        ("Start date: 04/05/2024.", "04/05/2024", "04/05/2024", "ambiguous_date"),
+        ("It starts on 04/05/2024 and was signed on 3 March 2024.", "04/05/2024", "04/05/2024", "ambiguous_date"),
+        ("Start date: 25/12/2024.", "2024-12-25", "2024-12-25", None),
+        ("Start date: 05/05/2024.", "2024-05-05", "2024-05-05", None),
+        ("Start date: 04/05/2024, that is 4 May 2024.", "2024-05-04", "2024-05-04", None),
+        ("Der Mietbeginn ist der 04/05/2024, und die Miete ist fällig.", "2024-05-04", "2024-05-04", None),
+        ("Der Mietbeginn ist der 04/05/2024, und die Miete ist fällig.", "2024-04-05", "2024-04-05", "ambiguous_date"),
+    ],
+)
+def test_a_date_that_may_be_two_days_is_to_be_checked(text: str, answer: str, value: str, doubt: str | None) -> None:
+    said = cell(answer, text, "When does it start?", "date")
+    assert (said[1], said[3]) == (value, doubt)
+
+
+def test_without_a_model_a_date_that_may_be_two_days_is_as_it_is_written() -> None:
+    text = "The lease starts on 04/05/2024 at the earliest."
+    quote = f"Here is what your documents say:\n\n> {text} [1]"
+    result = result_about(quote, text, "When does the lease start?", "date", model=None)
+    assert (result.value, result.doubt) == ("04/05/2024", "ambiguous_date")
+
+
+def test_only_figures_contradict_a_text_and_denials_a_yes_or_no() -> None:
+    text = (
+        "The tenant is Anna Berg. The tenant is Ben Kahn. The notice period is 30 days. The notice period is 60 days."
+    )
+    assert cell("Anna Berg", text, "Who is the tenant?", "text")[:2] == ("value", "Anna Berg")
+    assert cell("30 days", text, "What is the notice period?", "text")[0] == "disagreement"
+    pets = "Pets are allowed in the flat. Pets are not allowed in the flat."
+    assert cell("yes", pets, "Are pets allowed in the flat?", "yes_no")[0] == "disagreement"
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "sentence"),
+    [
+        ("Le loyer est de 900 EUR. La détention d'animaux est interdite. Le dépôt est de 1800 EUR.",
+         "Le locataire peut-il avoir des animaux ?", "La détention d'animaux est interdite."),
+        ("Die Miete beträgt 900 EUR. Haustierhaltung ist untersagt. Die Kaution beträgt 1800 EUR.",
+         "Darf man Haustiere haben?", "Haustierhaltung ist untersagt."),
+    ],
+)  # fmt: skip
+def test_yes_or_no_leads_to_its_sentence_in_other_languages(text: str, question: str, sentence: str) -> None:
+    assert result_about("non [1]", text, question, "yes_no").quote == sentence
