@@ -174,16 +174,20 @@ def _print_rest(answer: dict[str, Any]) -> None:
     if history and history["tokens"]["limit"]:
         click.secho(tokens_sentence(history["tokens"]), dim=True, err=True)
     sources = answer.get("sources", ())
+    disagreements = convert((answer.get("search") or {}).get("disagreements", ()), tuple[Disagreement, ...])
+    numbers = {n for one in disagreements for some in one.passages for n in some}
     cited = [source for source in sources if source["cited"]]
     if "error" in answer:
         sources = cited
     elif sources and not cited:
         click.secho("No sources cited. Passages provided:", dim=True, err=True)
-    for source in cited or sources:
-        page = f", page {source['page']}" if source["page"] else ""
-        click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)
-    for one in (answer.get("search") or {}).get("disagreements", ()):
-        click.secho(f"Your documents disagree: {convert(one, Disagreement)}.", fg="yellow", err=True)
+    for source in sources:
+        if source["cited"] or not cited or source["n"] in numbers:
+            date = None if source["date_from"] == "added" else source["date"]
+            parts = source["document"], date, source["page"] and f"page {source['page']}"
+            click.secho(f"[{source['n']}] {', '.join(filter(None, parts))}", dim=True, err=True)
+    for one in disagreements:
+        click.secho(one.sentence, fg="yellow", err=True)
     for note in answer.get("notes", ()):
         click.secho(note, fg="yellow", err=True)
 

@@ -225,8 +225,16 @@ class Disagreement(Struct, frozen=True):
     newer: str | None = None
 
     def __str__(self) -> str:
-        values = ", ".join(f"{value} {list(ns)}" for value, ns in zip(self.values, self.passages, strict=True))
-        return f"{values}; newer: {self.newer}" if self.newer else values
+        return f"{self._stated}; newer: {self.newer}" if self.newer else self._stated
+
+    @property
+    def sentence(self) -> str:
+        newer = f" The newer document says {self.newer}." if self.newer else ""
+        return f"Your documents disagree: {self._stated}.{newer}"
+
+    @property
+    def _stated(self) -> str:
+        return ", ".join(f"{value} {list(ns)}" for value, ns in zip(self.values, self.passages, strict=True))
 
 
 class SearchData(Struct, frozen=True):

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from rag_assistant.records.accounts import Shared
-from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
+from rag_assistant.records.answers import Disagreement, ErrorData, Source, Step, Support, steps_of
 from rag_assistant.records.base import UNSET, Message, Unset, text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, ConversationSearch, Question, Scope
 
@@ -258,6 +258,17 @@ class Turn(Struct, frozen=True):
             return "not_sent"
         searched = self.search is not None or any(step.tool == "search_documents" for step in self.steps)
         return "nothing_found" if searched else "not_searched"
+
+    @property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """What documents state differently about what was answered."""
+        return convert((self.search or {}).get("disagreements", ()) if self.answer else (), tuple[Disagreement, ...])
+
+    @property
+    def listed_sources(self) -> list[Source]:
+        """The sources that the answer cites, or of which a disagreement is told."""
+        numbers = {n for one in self.disagreements for some in one.passages for n in some}
+        return [one for one in self.sources if one.cited or one.n in numbers]
 
     @property
     def doubts(self) -> int:

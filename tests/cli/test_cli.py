@@ -35,6 +35,18 @@ def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub:
     ]  # fmt: skip
 
 
+def test_ask_names_what_documents_state_differently(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
+    for days, year in ((30, 2023), (60, 2024)):
+        name = tmp_path / f"refunds-{year}.md"
+        name.write_text(f"Valid from: {year}-01-04\n\nCustomers may return goods within {days} days of purchase.")
+        shell("documents", "add", str(name))
+    stub.replies.append(Reply("Within 30 days [1]."))
+    told = shell("ask", "Within how many days may customers return goods?").stderr
+    assert re.search(r"disagree: .*30 days \[\d\].*\. The newer document says 60 days\.", told)
+    for year in (2023, 2024):
+        assert re.search(rf"\[\d\] refunds-{year}\.md, {year}-01-04", told)
+
+
 def test_ask_searches_documents_of_a_time_alone(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "geese.txt").write_text("Geese hiss.")
     shell("documents", "add", str(tmp_path / "geese.txt"))

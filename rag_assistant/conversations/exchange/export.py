@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, MsgspecError, Struct, to_builtins
 from msgspec.json import decode
 
-from rag_assistant.conversations.prompts import title_for
+from rag_assistant.conversations.prompts import origin_of, title_for
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.errors import InvalidReceipts
@@ -62,7 +62,7 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if turn.scope:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
-    yield from _sources_as_markdown(turn.sources)
+    yield from _sources_as_markdown(turn.sources, turn.listed_sources)
     if (rating := turn.rating) is not None:
         yield f"\n*{f'Answer {rating.version} rated' if turn.versions > 1 else 'Rated'} {rating.rating}.*\n"
         if rating.right_answer is not None:
@@ -70,17 +70,15 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     sentences = [turn.error_message] if turn.error_message else []
     if (seen := view_in_words(turn)) is not None:
         sentences.append(seen)
-    for sentence in (*sentences, *turn.notes):
+    for sentence in (*sentences, *(one.sentence for one in turn.disagreements), *turn.notes):
         yield f"\n*{_plain(sentence)}*\n"
 
 
-def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
-    """Yield the sources an answer cites, each with its page; if it cites none, the passages provided."""
-    sources = list(sources)
-    cited = [source for source in sources if source.cited]
-    for source in cited:
+def _sources_as_markdown(sources: Sequence[Source], listed: Sequence[Source]) -> Iterator[str]:
+    """Yield the sources to list of an answer, each with its date and page; if it cites none, the passages provided."""
+    for source in listed:
         yield f"\n[{source.n}] {_place_of(source)}\n"
-    if sources and not cited:
+    if sources and not any(source.cited for source in sources):
         yield f"\nNo sources cited. Passages provided: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
 
 
@@ -91,7 +89,7 @@ def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterato
         ended = "" if one.status == "completed" else f" ({one.status})"
         yield f"\n> Answer {one.version} of {count}, not selected{ended}:\n>\n"
         yield _quoted(one.answer or "(no answer)")
-        for line in _sources_as_markdown(one.sources):
+        for line in _sources_as_markdown(one.sources, [source for source in one.sources if source.cited]):
             yield f">\n> {line.strip()}\n"
 
 
@@ -130,7 +128,7 @@ def _scope_in_words(scope: Scope) -> str:
 
 
 def _place_of(source: Source) -> str:
-    return f"{_plain(source.document)}{f', page {source.page}' if source.page else ''}"
+    return _plain(origin_of(source))
 
 
 def _plain(text: str) -> str:

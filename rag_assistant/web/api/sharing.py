@@ -2,12 +2,13 @@
 
 import secrets
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, url_for
 from msgspec import Struct, field
 
-from rag_assistant.records import ConversationLink, SharedConversation
+from rag_assistant.records import ConversationLink, Disagreement, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.storage.accounts.libraries import SharedStore
@@ -36,10 +37,11 @@ class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SharedSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """A passage that an answer cites."""
+    """A passage that an answer cites, or that states something else; ``date`` is its document's own."""
 
     n: int
     document: str
+    own_date: str | None = field(name="date")
     page: int | None
     text: str
 
@@ -52,6 +54,7 @@ class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
     answer: str
     created_at: datetime
     sources: list[SharedSource]
+    disagreements: list[Disagreement]
 
 
 class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,8 +125,11 @@ def read_shared(link: str) -> SharedAnswer:
     turns = []
     for turn in owners.turns.every(conversation.id):
         if turn.status not in ("running", "erased"):
-            cited = [source for source in turn.sources if source.cited] if opened.with_sources else []
-            hidden = services().documents.missing({source.document_id for source in cited})
-            sources = [view_of(SharedSource, source) for source in cited if source.document_id not in hidden]
-            turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources))
+            listed = turn.listed_sources if opened.with_sources else []
+            hidden = services().documents.missing({source.document_id for source in listed})
+            sources = [view_of(SharedSource, source) for source in listed if source.document_id not in hidden]
+            # What a document states is told to whoever may read it.
+            numbers = {source.n for source in sources}
+            stated = [one for one in turn.disagreements if numbers.issuperset(chain(*one.passages))]
+            turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources, stated))
     return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)

@@ -175,10 +175,11 @@ class AssistantTools:
 
 def _answer_text(turn: Turn) -> str:
     """Return an answer with its cited sources, and what of the conversation was left out."""
-    sources = [f"[{source.n}] {origin_of(source)}" for source in turn.sources if source.cited]
+    sources = [f"[{source.n}] {origin_of(source)}" for source in turn.listed_sources]
     listed = "\n".join(["Sources:", *sources]) if sources else None
     notice = (turn.history or {}).get("notice")
-    return "\n\n".join(filter(None, (turn.answer, turn.error_message, listed, notice)))
+    sentences = (one.sentence for one in turn.disagreements)
+    return "\n\n".join(filter(None, (turn.answer, turn.error_message, listed, *sentences, notice)))
 
 
 def _result(text: str, data: dict[str, Any] | None = None, *, failed: bool = False) -> dict[str, Any]:

@@ -121,10 +121,7 @@ def shared() -> str:
         return render_template("shared_with_me.html", shared=by_name, **frame(None))
     conversation = read_shared(request.args["link"])
     plain = too_much_for_page([turn.answer for turn in conversation.turns])
-    drawn = [
-        (turn, render_markdown(turn.answer, plain=nth in plain), turn.sources)
-        for nth, turn in enumerate(conversation.turns)
-    ]
+    drawn = [(turn, render_markdown(turn.answer, plain=nth in plain)) for nth, turn in enumerate(conversation.turns)]
     return render_template(
         "shared.html", title=conversation.title, owner=conversation.owner, shown=drawn, **frame(None)
     )

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec import convert
 
+from rag_assistant.records import Disagreement
+from rag_assistant.services import Services
+from rag_assistant.web.mcp.tools import AssistantTools
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, events_of, served_before
 
@@ -72,3 +76,17 @@ def test_a_follow_up_is_told_what_is_about_it_alone(client: FlaskClient) -> None
     first = ask(client, QUESTION)
     answer = ask(client, "And what about herons?", conversation_id=first["conversation_id"])
     assert "disagreements" not in answer["search"]
+
+
+def test_every_place_that_shows_the_sources_of_an_answer_says_it(
+    client: FlaskClient, stub: StubModel, services: Services
+) -> None:
+    stub.default = Reply("30 days [1].")
+    answer = ask(client, QUESTION)
+    sentence = convert(answer["search"]["disagreements"][0], Disagreement).sentence
+    assert sentence.endswith("The newer document says 60 days.")
+    listed = [f"[{one['n']}] {one['document']}, {one['date']}" for one in answer["sources"][:2]]
+    exported = client.get(f"/api/conversations/{answer['conversation_id']}/export?format=markdown").text
+    to_a_client = AssistantTools(services).call("ask", {"question": QUESTION})["content"][0]["text"]
+    assert [line for text in (exported, to_a_client) for line in (sentence, *listed) if line not in text] == []
+    assert "The newer document says 60 days." in client.get(f"/turns/{answer['turn_id']}/receipt").text

@@ -88,7 +88,30 @@ def test_sources_come_along_as_far_as_the_reader_may_read_them(
     library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
     ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
     (source,) = ben.get(path_of(url)).json["turns"][0]["sources"]
-    assert source == {"n": 1, "document": "heron.txt", "page": None, "text": "The heron hisses at dawn."}
+    assert source == {
+        "n": 1, "document": "heron.txt", "date": None, "page": None, "text": "The heron hisses at dawn.",
+    }  # fmt: skip
+
+
+def test_what_documents_state_differently_is_told_to_a_reader_of_them_all(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    for days, year in ((30, 2023), (60, 2024)):
+        text = f"Valid from: {year}-01-04\n\nCustomers may return goods within {days} days of purchase."
+        upload(ann, text, f"refunds-{year}.md")
+    stub.replies.append(Reply("30 days [1]."))
+    conversation = ask(ann, "Within how many days may customers return goods?")["conversation_id"]
+    url = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": True}).json["url"]
+    assert ben.get(path_of(url)).json["turns"][0]["disagreements"] == []
+    ann.patch("/api/libraries/1", json={"everyone": "read"})
+    (turn,) = ben.get(path_of(url)).json["turns"]
+    assert [one["newer"] for one in turn["disagreements"]] == ["60 days"]
+    assert {one["date"] for one in turn["sources"]} == {"2023-01-04", "2024-01-04"}
+    page = ben.get(path_of(url).removeprefix("/api")).text
+    assert "Your documents disagree:" in page
+    assert "4 Jan 2024" in page
+    without = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": False}).json["url"]
+    assert ben.get(path_of(without)).json["turns"][0]["disagreements"] == []
 
 
 def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
