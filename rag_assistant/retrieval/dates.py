@@ -60,8 +60,11 @@ LABELS = [
     for labels in _DATA["labels"]
 ]
 CHANGED = 1
-# A date alone on its line; a place may precede it.
-ALONE = re.compile(r"(?:^|\n)\W{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
+# A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
+TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
+REVISIONS = re.compile(_DATA["revisions"], re.IGNORECASE)
+# A date alone on its line, not one of a list; a place may precede it.
+ALONE = re.compile(r"(?:^|\n)(?![ \t]*[-*+•] )[^\w\n]{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
 CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600
 # In these, 3/4/2024 has the month or the day first.
 UNDECIDED = ("", "english")
@@ -74,11 +77,16 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
     """Return the date that a line near the start of a document in a ``language`` gives: 2024-05-31, 2024-05, 2024."""
     start = text[:CHARS_READ]
     by_rank: dict[int, str] = {}
+    revisions = [table.span() for table in TABLE.finditer(start) if REVISIONS.search(table["head"])]
     for match, iso in iso_dates(start, language):
         before = start[max(0, match.start() - CHARS_BEFORE) : match.start()]
         rank = next((n for n, label in enumerate(LABELS) if label.search(before)), None)
         after = start[match.end() : match.end() + 3].partition("\n")[0]
-        if rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
+        row = before.rpartition("\n")[2]
+        if row.startswith("|"):
+            is_revision = iso <= today.isoformat() and any(a <= match.start() < b for a, b in revisions)
+            rank = CHANGED if is_revision else rank if re.search(r"[^\W\d_]{2}", row) else None
+        elif rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
             rank = len(LABELS)
         if rank is not None and iso[:4] <= str(today.year + 1):
             is_newer = rank == CHANGED and by_rank.get(rank, iso) < iso <= today.isoformat()
