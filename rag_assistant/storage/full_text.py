@@ -140,7 +140,7 @@ class WordIndex:
 
         The ids should be close together: all rows from the first to the last are searched.
         """
-        between = self._held(connection, words, f"BETWEEN {min(ids)} AND {max(ids)}")
+        between = self._held(connection, words, "BETWEEN :first AND :last", first=min(ids), last=max(ids))
         held = [(word, row_id) for word, row_id in between if row_id in ids]
         counted = self.counted(connection, words, MAX_COUNTED) if held else {}
         certainties = self._certainties(connection, counted, held) if held else {}
@@ -180,8 +180,10 @@ class WordIndex:
         given = {"words": _as_json(connection, words), "most": most + 1}
         return {word: rows for word, (rows,) in zip(words, connection.execute(sa.text(query), given), strict=True)}
 
-    def _held(self, connection: sa.Connection, words: Sequence[str], those: str) -> Iterator[tuple[str, int]]:
-        """Yield (word, id) for each word in each of the rows whose id meets a condition."""
+    def _held(
+        self, connection: sa.Connection, words: Sequence[str], those: str, **given: int
+    ) -> Iterator[tuple[str, int]]:
+        """Yield (word, id) for each word in each of the rows whose id meets a condition, with what is ``given``."""
         if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT word.key, {self.name}.rowid FROM json_each(:words) AS word CROSS JOIN {self.name} "
@@ -193,7 +195,7 @@ class WordIndex:
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
                 f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {self._key} {those}"
             )
-        for n, row_id in connection.execute(sa.text(query), {"words": _as_json(connection, words)}):
+        for n, row_id in connection.execute(sa.text(query), {"words": _as_json(connection, words), **given}):
             yield words[n], row_id
 
     def _newest(

@@ -34,6 +34,12 @@ CANDIDATES = 4
 _ORIGIN = sa.func.coalesce(turns.c.origin_id, turns.c.id)
 # With at most this many turns in between, words are looked up in each of them.
 FEW, NEAR = 100, 2_000
+_TURNS_BEFORE = (
+    sa.select(turns.c.id, turns.c.number)
+    .where(turns.c.conversation_id == sa.bindparam("of"), turns.c.visible | turns.c.excluded)
+    .where(turns.c.number < sa.bindparam("before"))
+    .limit(sa.bindparam("most"))
+)
 
 
 class HistoryStore(Store):
@@ -88,15 +94,16 @@ class HistoryStore(Store):
         if not words or not limit:
             return []
         with self._database.read() as connection:
+            first = {"of": conversation.id, "before": before, "most": FEW + len(seen)}
+            unseen = {one.id for one in connection.execute(_TURNS_BEFORE, first) if one.number not in seen}
+            if not unseen:
+                return []
             is_unseen = (
                 turns.c.conversation_id == conversation.id,
                 turns.c.visible | turns.c.excluded,
                 turns.c.number < before,
                 turns.c.number.not_in(_numbers(connection, seen)),
             )
-            unseen = set(connection.execute(sa.select(turns.c.id).where(*is_unseen).limit(FEW)).scalars())
-            if not unseen:
-                return []
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
                 surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen, MIN_CERTAINTY))
             else:
