@@ -80,10 +80,10 @@ def _searched(draft: Draft, task: Task, is_rewritten: bool) -> SearchResult:
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewritten, record = rewrite_query(deps.models, live, exchanges, profile.endpoint)
     searched = query if rewritten is None else SearchQuery(rewritten)
-    passages, support = retriever.find(searched, profile.passages, library, budget)
+    passages, support = retriever.find(searched, profile.passages, library, budget, for_model=not quotes)
     if searched is not query and support == "nothing_found":  # The words may find something nonetheless.
         searched = query
-        passages, support = retriever.find(query, profile.passages, library, budget)
+        passages, support = retriever.find(query, profile.passages, library, budget, for_model=not quotes)
     if quotes and support == "nothing_found":
         passages = []  # A model judges for itself.
     document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None

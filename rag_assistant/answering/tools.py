@@ -182,7 +182,7 @@ class Tools:
             return ToolResult("Error: the tool failed; the server's log says why.")
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
-        passages, support = self._retriever.find(arguments.query, arguments.limit, scope)
+        passages, support = self._retriever.find(arguments.query, arguments.limit, scope, for_model=True)
         weak = "These passages are only near: they may not answer the question." if support != "found" else ""
         return ToolResult(weak if passages else "Nothing was found. Try other words.", tuple(passages))
 

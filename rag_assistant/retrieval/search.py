@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby, islice
 from math import ceil
 from operator import itemgetter
@@ -104,6 +105,8 @@ class Retriever:
         limit: int,
         scope: Scope | LibraryState = EVERYTHING,
         budget_tokens: int | None = None,
+        *,
+        for_model: bool = False,
     ) -> tuple[list[Passage], Support]:
         """Return up to ``limit`` passages of the scope, best first, and how far they support an answer.
 
@@ -117,14 +120,15 @@ class Retriever:
             return [], "nothing_found"
         if parts := parts_of(query):
             share = ceil(limit / len(parts))
-            return _together([self.find(part, share, library, budget_tokens) for part in parts], budget_tokens)
+            results = [self.find(part, share, library, budget_tokens, for_model=for_model) for part in parts]
+            return _together(results, budget_tokens)
         passages, best_cosine = self._candidates(query, limit, library)
         passages = [one for one in passages if one.score > 0]
         # The guide answers questions about the assistant: it is left out where a person's document answers best, and
         # is never merely the nearest.
         own = [one for one in passages if not one.of_guide]
         passages = own if own[:1] == passages[:1] else passages
-        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, library)
+        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, library, for_model)
         passages = own if support == "nothing_found" else passages
         if support != "nothing_found":
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
@@ -196,15 +200,19 @@ class Retriever:
         return ranked, by_vector[0][1] if knows_text else None
 
     def _support(
-        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, library: LibraryState
+        self,
+        query: SearchQuery,
+        passages: Sequence[Passage],
+        best_cosine: float | None,
+        library: LibraryState,
+        for_model: bool,
     ) -> Support:
         vectors, within = library.vectors, library.within
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
 
         def support_with(min_share: float) -> Support:
-            return with_vectors(
-                vectors, query, lambda one: support_of(query, passages, best_cosine, chunks, one, min_share)
-            )
+            own = partial(support_of, query, passages, best_cosine, chunks, min_share=min_share, for_model=for_model)
+            return with_vectors(vectors, query, own)
 
         support = support_with(0.0)
         if support == "nothing_found" and _knows(vectors, query.text) and _across_languages(query.text, passages):

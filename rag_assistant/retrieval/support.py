@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from math import inf, log10
+from math import log10
 from typing import Literal
 
 from rag_assistant.records import Passage
@@ -47,46 +47,49 @@ def support_of(
     chunks: int,
     compare: Compare | None,
     min_share: float = 0.0,
+    *,
+    for_model: bool = False,
 ) -> Support:
     """Return how passages of a library of this many ``chunks`` support a question.
 
     ``best_cosine`` and ``compare`` are ``None`` if vectors say nothing. The question's words count at least
-    ``min_share``.
+    ``min_share``. ``for_model``: what comes near is "found", for a model tells the difference better.
     """
-    whole = [f"{one.document} {one.section or ''} {one.text}" for one in passages]
-    texts = list(map(tokenize.words_with_parts, whole))
+    names = [f"{one.document} {one.section or ''}" for one in passages]
+    texts = [
+        [*tokenize.words_with_parts(name), *tokenize.words_with_parts(one.text)]
+        for name, one in zip(names, passages, strict=True)
+    ]
     vocabularies = [set(map(tokenize.stem, words)) for words in texts]
     vocabulary = set().union(*vocabularies)
-    compounds = {word for words in texts if language_of(words, min_common=1) in COMPOUNDING for word in words}
-    words = _words(f"{query.context} {query.text}", vocabulary, compounds)
-    own = _words(query.text, vocabulary, compounds) if tokenize.content_words(query.text) else set()
+    words = _words(f"{query.context} {query.text}", vocabulary, texts)
+    own = _words(query.text, vocabulary, texts) if tokenize.content_words(query.text) else set()
     # A follow-up need not repeat its subject.
     word_sets = [some for some in (words, own) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
-    is_of_kind = has_named_kind(query.text, whole[:MAX_PASSAGES])
+    best = [f"{name} {one.text}" for name, one in zip(names[:MAX_PASSAGES], passages, strict=False)]
+    is_of_kind = has_named_kind(query.text, best)
     if best_cosine is None or compare is None:
         return "nothing_found" if share < MIN_SHARE_ALONE else "found" if is_of_kind else "near"
     share = max(share, min_share)
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
-    enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
-    if passages and not is_of_kind:
-        enough = inf
+    enough = least if for_model else least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
-        needed = (least if enough == inf else enough) - best_cosine - share
-        total = best_cosine + share + _nearest_sentence(query, words, passages, compare, needed)
+        total = best_cosine + share + _nearest_sentence(query, words, passages, compare, enough - best_cosine - share)
     if total < least:
         return "nothing_found"
-    return "near" if total < enough else "found"
+    return "near" if total < enough or (passages and not is_of_kind) else "found"
 
 
-def _words(question: str, vocabulary: Collection[str], compounds: Collection[str]) -> set[str]:
+def _words(question: str, vocabulary: Collection[str], texts: Sequence[Sequence[str]]) -> set[str]:
     """Return the stems of a question's words, in the forms that a vocabulary has, or as a part of a compound."""
     stems = set()
     for word in tokenize.query_words(question):
         forms = tokenize.stems_of_forms(word)
-        wholes = (tokenize.stem(one) for one in compounds if len(word) >= MIN_PART_CHARS and word in one)
-        stems.add(next(chain(filter(vocabulary.__contains__, forms), wholes), forms[0]))
+        holding = ((one, words) for words in texts for one in words if len(word) >= MIN_PART_CHARS and word in one)
+        compounds = (tokenize.stem(one) for one, words in holding if language_of(words, min_common=1) in COMPOUNDING)
+        stems.add(next(chain(filter(vocabulary.__contains__, forms), compounds), forms[0]))
     return stems
 
 

@@ -34,6 +34,6 @@ def has_value(kind: re.Pattern[str], text: str, question: str) -> bool:
 def has_named_kind(question: str, texts: Sequence[str]) -> bool:
     """Return whether some texts have what a question asks for by its name: a telephone number, the code E-04."""
     values = [value for asks, value in BY_NAME if asks.search(question)]
-    letters = SEPARATORS.sub("", " ".join(texts).lower())
     codes = [SEPARATORS.sub("", one) for some in (CODE, PART_NUMBER) for one in some.findall(question.lower())]
+    letters = SEPARATORS.sub("", " ".join(texts).lower()) if codes else ""
     return all(one in letters for one in codes) and all(any(map(value.search, texts)) for value in values)

@@ -49,6 +49,24 @@ def test_what_lacks_a_word_of_the_question_is_only_near() -> None:
     assert support("Does the keeper feed geese?", 0.45, 0.3) == "found"
 
 
+def test_for_a_model_only_what_may_be_unrelated_is_looked_at_more_closely() -> None:
+    sentences: list[str] = []
+
+    def compare(_query: SearchQuery, some: Sequence[str]) -> Sequence[float]:
+        sentences.extend(some)
+        return [0.1] * len(some)
+
+    def judged(question: str, best_cosine: float) -> str:
+        return support_of(SearchQuery(question), ISLAND, best_cosine, 10, compare, for_model=True)
+
+    assert judged("What is the salary of the keeper?", 0.45) == "found"
+    assert not sentences
+    assert judged("What is the telephone number of the keeper?", 0.9) == "near", "No passage has a number."
+    assert not sentences
+    assert judged("Which parliament votes about taxation?", 0.3) == "nothing_found"
+    assert sentences
+
+
 ROOMS = """| Room | Who | Size |
 |---|---|---|
 | Hall 1 | Workshop | 220 |

@@ -63,11 +63,11 @@ def test_no_document_is_read_whole_for_a_passage_without_rows(client: FlaskClien
     upload(client, f"The keeper feeds seventeen geese at nine.\n\n{'The lamp burns oil. ' * 200}")
     read: list[str] = []
     with listening(Engine, "before_cursor_execute", lambda *event: read.append(event[2])):
-        asked = ask(client, "How many geese does the gardener of the harbour feed?")
+        asked = ask(client, "What is the telephone number of the keeper who feeds geese?")
         assert asked["search"]["support"] == "near"
         assert not [one for one in read if "substr(document_texts" in one]
         upload(client, "| bird | number |\n|---|---|\n| swan | 17 |", "birds.md")
-        ask(client, "How many swans does the keeper of the geese count?")
+        ask(client, "What is the telephone number of the swan?")
     assert [one for one in read if "substr(document_texts" in one]
 
 
@@ -85,7 +85,7 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
             assert spent["statements"] <= MAX_STATEMENTS
             assert spent["transactions"] <= MAX_TRANSACTIONS
             assert spent["forced commits"] == 2
-            assert spent["embedded"] <= 4 + 2  # Two sentences, where it is in doubt whether they answer the question.
+            assert spent["embedded"] <= 4
     spent.clear()
     ask(client, ALONE, conversation_id=first["conversation_id"])
     assert spent["statements"] <= MAX_STATEMENTS
