@@ -35,6 +35,7 @@ _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").de
 WORDS, UNITS = _DATA["words"], _DATA["units"]
 REFUSAL, DENIAL = (re.compile("|".join(_DATA["patterns"][name]), re.IGNORECASE) for name in ("refusal", "denial"))
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
+MAGNITUDE = re.compile(rf"\s?(?:{'|'.join(MAGNITUDES)})(?!\w)", re.IGNORECASE)
 WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 # Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
 DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
@@ -46,6 +47,8 @@ ANSWERS: dict[str, Any] = {
     kind: defstruct("cell", [("value", of | None), ("passage", int | None)], forbid_unknown_fields=True)
     for kind, of in (("text", str), ("number", float), ("date", str), ("yes_no", bool))
 }
+# What an endpoint that doesn't keep to the schema may send.
+ANY_ANSWER: Any = defstruct("cell", [("value", str | float | bool | None, None), ("passage", int | None, None)])
 
 
 def options_for(kind: ColumnType, max_tokens: int | None) -> AnswerOptions:
@@ -61,10 +64,12 @@ def text_of(turn: Turn, column: GridColumn) -> str:
     """Return an answer in JSON as it would be as text, such as "EUR 1,250.00 [1]"; any other as it came."""
     own = without_quotes(turn.answer)
     try:
-        answer = json.decode(own[own.find("{") : own.rfind("}") + 1], type=ANSWERS[column.type])
+        answer = json.decode(own[own.find("{") : own.rfind("}") + 1], type=ANY_ANSWER)
     except MsgspecError:
         return turn.answer
     value, cited = answer.value, f" [{answer.passage}]" if answer.passage is not None else ""
+    if column.type == "number" and isinstance(value, str) and (number := figure(value)) is not None:
+        value = float(number)
     if isinstance(value, bool):
         value = "yes" if value else "no"
     elif isinstance(value, float):  # As its passage writes it, with its unit.
@@ -203,6 +208,7 @@ def _values_of(column: GridColumn, text: str, language: str = "") -> Iterator[tu
     else:
         text = APOSTROPHE.sub("", text)
         figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
+        figures = [one + (MAGNITUDE.match(text, text.find(one) + len(one)) or [""])[0] for one in figures]
         figures = figures or [one for one in [_plain(text)] if NUMBER.match(one)]
         own = set(WORD.findall(column.question.lower()))
         units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}

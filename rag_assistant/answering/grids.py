@@ -33,27 +33,24 @@ log = logging.getLogger(__name__)
 POLL_INTERVAL_SECONDS, RETRY_SECONDS = 2.0, 10.0
 # The share of the server's, or a person's, answers at once and per minute that is left to people.
 FREE_SHARE = 0.25
-# Before a cell is answered: the tokens of a request without its passages, and of a passage, as the guide's are.
-REQUEST_TOKENS, PASSAGE_TOKENS = 700, 250
 # What may pass by itself: such a cell is asked again.
 MAY_PASS = ("ModelUnreachable", "ModelBusy", "ModelTimedOut", "AnswerInterrupted")
 
 
-def with_estimate(grid: Grid, settings: Settings, *, asks_model: bool) -> Grid:
-    """Return a table with what the rest of it will take."""
+def with_estimate(grid: Grid, settings: Settings, tokens_each: float | None) -> Grid:
+    """Return a table with what starting it will take; an answer takes ``tokens_each``, ``None`` without a model."""
     done = grid.cells.get("done", 0)
-    left = sum(grid.cells.values()) - done
-    tokens = grid.used_tokens / done if done and grid.used_tokens else _first_tokens(settings)
+    left = sum(grid.cells.values()) - done or grid.outdated + grid.quoted * (tokens_each is not None)
     pace = 60 / _left_to_cells(settings.max_questions_per_minute) if grid.owner else 0
     each = grid.used_seconds / done / grid.cells_at_once if done else 0
     seconds = round(left * max(each, pace)) if each else None
-    requests = left if asks_model else 0
-    return replace(grid, estimate=Estimate(left, requests, round(requests * tokens), seconds))
+    requests = 0 if tokens_each is None else left
+    return replace(grid, estimate=Estimate(left, requests, round(requests * (tokens_each or 0)), seconds))
 
 
-def _first_tokens(settings: Settings) -> int:
-    most = settings.max_passages
-    return REQUEST_TOKENS + PASSAGE_TOKENS * (PASSAGES if most is None else most)
+def passages_sent(settings: Settings) -> int:
+    """Return how many passages a request has at most."""
+    return PASSAGES if settings.max_passages is None else settings.max_passages
 
 
 def _left_to_cells(limit: int | None) -> int:
@@ -113,9 +110,9 @@ class GridRunner(Struct):
         settings = self.settings()
         limits = settings.max_running_answers_per_person, settings.max_questions_per_minute
         at_once, per_minute = map(_left_to_cells, limits)
-        first_tokens = _first_tokens(settings) * self.models.connected
+        passages = passages_sent(settings) if self.models.connected else None
         resting = [number for number, until in list(self.resting.items()) if until > time.monotonic()]
-        return self.queue.claim(self.process(), at_once, per_minute, resting, first_tokens)
+        return self.queue.claim(self.process(), at_once, per_minute, resting, passages)
 
     def _finish(self, cell: ClaimedCell, live: LiveTurn) -> None:
         with self._ending(cell):
@@ -162,5 +159,5 @@ class GridRunner(Struct):
         body, text = receipt.get("request", {}), text_of(turn, cell.column)
         sent = {"answer": turn.answer} | {name: body[name] for name in ("messages", "response_format") if name in body}
         checked = with_citation_checks(replace(turn, answer=text), text)
-        result = asdict(replace(result_of(checked, cell.column), sha256=cell.sha256))
+        result = asdict(replace(result_of(checked, cell.column), sha256=cell.sha256, tokens=tokens or None))
         self.queue.end(cell, "done", tokens=tokens, result=result, error=None, seconds=seconds, receipt=sent)

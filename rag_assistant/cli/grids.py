@@ -4,18 +4,22 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, progress
+from rag_assistant.records import ColumnType
 
 POLL_INTERVAL_SECONDS = 1.0
 GRID_ID = click.argument("grid_id", type=ID)
-TYPED = re.compile(r"(?:(number|date|yes_no):)?(.*)", re.DOTALL)
+TYPED = re.compile(r"(\w+):(.*)", re.DOTALL)
+TYPES = get_args(ColumnType)
 
-grids = click.Group("grids", help="Manage tables: a row for each document, a column for each question.")
+grids = click.Group(
+    "grids", help="Manage what the page calls Tables: a row for each document, a column for each question."
+)
 
 
 @api_command("list", grids)
@@ -33,8 +37,7 @@ def list_grids(api: Api, as_json: bool) -> None:
 @click.option("--tag", "tags", multiple=True, help="Only documents with this tag.")
 def new(api: Api, name: str, questions: tuple[str, ...], **scope: tuple[Any, ...]) -> None:
     """Create a table; begin a question with "number:", "date:" or "yes_no:" for that type."""
-    typed = [kind_and_text for one in questions for kind_and_text in TYPED.findall(one)[:1]]
-    columns = [{"type": kind or "text", "question": text} for kind, text in typed]
+    columns = list(map(_column, questions))
     body = {"name": name, "columns": columns} | {part: list(given) or None for part, given in scope.items()}
     click.echo(_line(api.call("POST", "/api/grids", body)))
 
@@ -69,8 +72,18 @@ def export(api: Api, grid_id: int, file: Path) -> None:
     api.download(f"/api/grids/{grid_id}/export", file, format=file.suffix.removeprefix("."))
 
 
+def _column(question: str) -> dict[str, str]:
+    if (typed := TYPED.fullmatch(question)) is None:
+        return {"type": "text", "question": question}
+    if typed[1].lower() not in TYPES:
+        allowed = ", ".join(f'"{one}:"' for one in TYPES)
+        raise click.UsageError(f'"{typed[1]}:" is no type of a column; a question may begin with {allowed}.')
+    return {"type": typed[1].lower(), "question": typed[2]}
+
+
 def _line(one: dict[str, Any]) -> str:
     done, tokens = one["cells"].get("done", 0), one["estimate"]["tokens"]
-    left = f"about {tokens:,} tokens left (estimated)" if tokens else None
-    figures = f"{one['grid_id']:6}  {done:5} of {sum(one['cells'].values()):5} cells"
+    total = sum(one["cells"].values())
+    left = f"about {tokens:,} tokens left (estimated)" if tokens and done < total else None
+    figures = f"{one['grid_id']:6}  {done:5} of {total:5} cells"
     return "  ".join(filter(None, (figures, one["name"], left, one["reason"])))

@@ -26,7 +26,7 @@ class GridColumn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Estimate(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the cells without an answer will take, as those before did; ``None`` if that isn't known yet."""
+    """What starting a table will take, as the cells before did; ``None`` if that isn't known yet."""
 
     cells: int
     requests: int
@@ -78,6 +78,7 @@ class CellResult(Struct, frozen=True, forbid_unknown_fields=True):
     doubt: CellDoubt | None = None
     model: str | None = None
     sha256: str = ""
+    tokens: int | None = None
 
 
 class Cell(Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,6 +24,8 @@ from rag_assistant.storage.tables import documents, grid_cells, grid_shares, gri
 MAX_ATTEMPTS, MAX_FAILURES = 3, 5
 # With a budget, an answer has at most so many tokens: a value, and the thoughts before it; and at least so many.
 MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
+# The tokens of a request with its answer, but for passages; of a passage; and the fewest bytes of text in one.
+REQUEST_TOKENS, PASSAGE_TOKENS, BYTES_PER_TOKEN = 320, 250, 3
 BUDGET_USED = "The next answer would likely exceed the budget of {n} tokens. Raise it to go on."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
@@ -185,6 +187,11 @@ class GridStore(SharedStore[Grid]):
         receipt = self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id)
         return {"answer": "", "messages": [], "response_format": None} | (receipt or {})
 
+    def tokens_each(self, grid_id: int, passages: int) -> float:
+        """Return what an answer takes: as those before did, else a request with up to so many passages."""
+        with self._database.read() as connection:
+            return _tokens_each(connection, grid_id, passages)
+
     def _of_cell(self, column: sa.Column[Any], *key: int) -> Any:
         self.get(key[0])
         there = KEY[1].in_(sa.select(documents.c.id).where(in_readable_library(self._database)))
@@ -221,11 +228,11 @@ class CellQueue(Store):
     """Gives out the cells to be asked, of everybody's tables, at the pace and within the budget of each."""
 
     def claim(
-        self, worker: str, max_at_once: int, max_per_minute: int, resting: Sequence[int], first_tokens: int
+        self, worker: str, max_at_once: int, max_per_minute: int, resting: Sequence[int], passages: int | None
     ) -> ClaimedCell | None:
         """Claim the next cell of the table with the fewest running ones; ``None`` if none may be asked now.
 
-        A person's limits and ``first_tokens``, what a first answer likely uses, are as given. Tables that are
+        A person's limits and how many ``passages`` a model gets, ``None`` without one, are as given. Tables that are
         ``resting`` are left out; one whose budget the next answer would likely exceed is stopped.
         """
         waiting = sa.select(grid_cells.c.grid_id).where(STATE == "queued", grid_cells.c.grid_id.not_in(resting))
@@ -233,7 +240,7 @@ class CellQueue(Store):
             return None
         of_owner = sa.select(_OTHERS.c.id).where(_OTHERS.c.person_id == grids.c.person_id)
         own, of_person = _COUNTED.c.grid_id == grids.c.id, _COUNTED.c.grid_id.in_(of_owner)
-        counted = {state: (own, _COUNTED.c.state == state) for state in ("running", "done")}
+        counted = {"running": (own, _COUNTED.c.state == "running")}
         counted["recent"] = own, _COUNTED.c.asked_at > now() - timedelta(minutes=1)
         counted |= {f"{name}_of_person": (of_person, counted[name][1]) for name in ("running", "recent")}
         number = sa.select(sa.func.count()).select_from(_COUNTED)
@@ -248,10 +255,11 @@ class CellQueue(Store):
                     continue
                 if row["running"] >= (row["cells_at_once"] if budget is None or used else 1):
                     continue
-                expected = used / max(1, row["done"]) if used else first_tokens
-                left = None if budget is None else int(budget - used - row["running"] * expected)
-                if left is None or left >= expected:
-                    most = None if left is None else min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - first_tokens))
+                if budget is None:
+                    return _take(connection, row, worker, None)
+                expected = 0 if passages is None else round(_tokens_each(connection, row["id"], passages))
+                if (left := budget - used - row["running"] * expected) >= expected:
+                    most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - expected))
                     return _take(connection, row, worker, most)
                 _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{budget:,}"))
         return None
@@ -284,6 +292,17 @@ class CellQueue(Store):
             ended = {"state": state, "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
+
+
+def _tokens_each(connection: sa.Connection, grid_id: int, passages: int) -> float:
+    """Return ``GridStore.tokens_each``: a document that is shorter than its passages would be is sent whole."""
+    most = PASSAGE_TOKENS * sa.case((documents.c.chunks < passages, documents.c.chunks), else_=passages)
+    whole = documents.c.size_bytes / BYTES_PER_TOKEN
+    sent = REQUEST_TOKENS + sa.func.avg(sa.case((whole < most, whole), else_=most))
+    query = sa.select(sa.func.avg(RESULT["tokens"].as_float()), sent).select_from(grid_cells)
+    query = query.join(documents, documents.c.id == KEY[1]).where(KEY[0] == grid_id)
+    as_before, expected = connection.execute(query).one()
+    return float(as_before or expected or REQUEST_TOKENS)
 
 
 def _take(connection: sa.Connection, row: sa.RowMapping, worker: str, max_tokens: int | None) -> ClaimedCell:

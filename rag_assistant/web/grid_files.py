@@ -1,13 +1,16 @@
 """Cells of tables in words and with links, and tables as files for spreadsheets."""
 
 import csv
+import re
 from collections.abc import Sequence
+from datetime import date
 from io import BytesIO, StringIO
 
 from flask import url_for
 
-from rag_assistant.answering.cell_values import WORD
+from rag_assistant.answering.cell_values import MAGNITUDES, WORD
 from rag_assistant.records import Cell, Grid, GridRow
+from rag_assistant.retrieval.disagreements import NUMBERS
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext
 
@@ -24,6 +27,7 @@ DOUBTS = {
 }
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+DAY, MULTIPLIERS = re.compile(r"\d{4}-\d\d-\d\d"), MAGNITUDES.keys() | NUMBERS.keys()
 MAX_WIDTH, MAX_TIP_CHARS = 40, 250
 
 
@@ -49,10 +53,14 @@ def link_to(cell: Cell, *, outside: bool = True) -> str:
     return url_for("document_pages.document", document_id=cell.document_id, _external=outside, **place)
 
 
+def _headings(name: str) -> tuple[str, str, str]:
+    return name, f"{name} ({gettext('check')})", f"{name} ({gettext('Source')})"
+
+
 def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
     """Return a table as CSV: behind each value, its doubts, and its quote with the link."""
     text = StringIO()
-    lines = [[gettext("Document"), *(name for one in grid.columns for name in (one.name, "", gettext("Source")))]]
+    lines = [[gettext("Document"), *(name for one in grid.columns for name in _headings(one.name))]]
     for row in rows:
         lines.append([row.document])
         for cell, column in zip(row.cells, grid.columns, strict=True):
@@ -64,7 +72,7 @@ def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
 
 
 def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
-    """Return a table as XLSX: numbers are numbers, and each value is a link to its sentence."""
+    """Return a table as XLSX: numbers are numbers, days are dates, and each value is a link to its sentence."""
     from xlsxwriter import Workbook
 
     file = BytesIO()
@@ -77,8 +85,10 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 number, look = None if result is None else result.number, {"bg_color": "#ffe9a8"} if doubts else {}
-                if number is not None and (unit := " ".join(WORD.findall(words))):
-                    look["num_format"] = f'General" {unit}"'
+                day = words if result is not None and column.type == "date" and DAY.fullmatch(words) else None
+                unit = " ".join(one for one in WORD.findall(words) if one.lower() not in MULTIPLIERS)
+                if day or (number is not None and unit):
+                    look["num_format"] = "yyyy-mm-dd" if day else f'General" {unit}"'
                 form = book.add_format(look)
                 if result is not None and result.quote:
                     tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
@@ -87,6 +97,8 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                     sheet.write_string(line, at, words, form)
                 if number is not None:
                     sheet.write_number(line, at, number, form)
+                elif day:
+                    sheet.write_datetime(line, at, date.fromisoformat(day), form)
     return file.getvalue()
 
 

@@ -87,7 +87,8 @@ RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for 
 MAX_INSTRUCTIONS_CHARS = 8000
 Instructions = Annotated[str, stripped(MAX_INSTRUCTIONS_CHARS, 0)]
 INSTRUCTIONS = f"text of up to {MAX_INSTRUCTIONS_CHARS} characters"
-COLUMNS = f"a list of 1 to {MAX_GRID_COLUMNS} columns, each with question and perhaps name, type and id"
+TYPES = "text, number, date or yes_no"
+COLUMNS = f"a list of 1 to {MAX_GRID_COLUMNS} columns, each with a question, perhaps a name, a type ({TYPES}) and an id"
 ACCESS = "read, write, or null for nothing"
 DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 

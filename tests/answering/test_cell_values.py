@@ -34,6 +34,8 @@ def result_about(answer: str, text: str, question: str, kind: str, model: str | 
         ("1.234.567,50 €", 1_234_567.5, None),
         ("EUR 12,300.00", 12_300, None),
         ("12.50 €", 12.5, None),
+        ("EUR 2.5 million", 2_500_000, None),
+        ("2,5 Mio. EUR", 2_500_000, None),
         ("45 days", None, "wrong_type"),
         ("six weeks", None, "wrong_type"),
         ("USD 12,300.00", None, "wrong_type"),

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, jsonify, make_response, request
 
-from rag_assistant.answering.grids import with_estimate
+from rag_assistant.answering.grids import passages_sent, with_estimate
 from rag_assistant.records import EVERYTHING, MAX_GRID_DOCUMENTS, Grid, GridRow, Message
 from rag_assistant.records.views import data_of
 from rag_assistant.storage.grids import CELL_FILTERS
@@ -19,8 +19,10 @@ LIST_PARAMS = ("sort", "q", "cells")
 
 
 def estimated(grid: Grid) -> Grid:
-    """Return a table with an estimate of what its unanswered cells will take."""
-    return with_estimate(grid, services().settings.current, asks_model=services().models.connected)
+    """Return a table with an estimate of what starting it will take."""
+    now, asks_model = services().settings.current, services().models.connected
+    tokens_each = services().grids.tokens_each(grid.id, passages_sent(now)) if asks_model else None
+    return with_estimate(grid, now, tokens_each)
 
 
 def answer_with(grid: Grid) -> Response:

@@ -3,7 +3,7 @@ import { documentOf } from "../lib/html.js";
 import { poll } from "../lib/polling.js";
 
 const interval = { seconds: 1.5 };
-const parts = ".page-header, #grid-figures, .grid tbody td";
+const parts = ".page-header, #grid-figures, #grid-used, .grid tbody td";
 
 /** Keep the cells of a table up to date for as long as some are waiting. */
 export function enableGrid() {

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import zipfile
+from datetime import date
 from typing import Any
 
 import pytest
@@ -119,10 +120,10 @@ def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: St
 
 
 @pytest.mark.parametrize(
-    ("value", "passage", "doubt"), [(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, "not_cited")]
+    ("value", "passage", "doubt"), [(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, None)]
 )
 def test_an_answer_in_json_is_checked_as_any_other(
-    client: FlaskClient, stub: StubModel, value: object, passage: int | None, doubt: str
+    client: FlaskClient, stub: StubModel, value: object, passage: int | None, doubt: str | None
 ) -> None:
     upload(client, LEASE, "lease.txt")
     answer_with(stub, {"rent": json.dumps({"value": value, "passage": passage})})
@@ -631,3 +632,97 @@ def test_a_cell_whose_passages_did_not_fit_is_not_a_models_answer(
     assert rest(client, grid) == {"failed": 1}
     (cell,) = rows(client, grid)[0]["cells"]
     assert cell["error"] == "The passages that were found did not fit into the request, so the model saw none of them."
+
+
+def test_an_estimate_is_of_the_documents_real_sizes_then_of_what_cells_took(
+    client: FlaskClient, services: Services, stub: StubModel
+) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"}, usage={"prompt_tokens": 380})
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    short = state(client, grid)["estimate"]["tokens"]
+    assert 600 <= short <= 1000  # Two requests for a document of thirty tokens.
+    assert client.patch(f"/api/grids/{grid}", json={"max_tokens": 1200}).status_code == 200
+    client.post(f"/api/grids/{grid}/start", json={})
+    assert rest(client, grid) == {"done": 2}
+    for _ in range(2):  # What was replaced counts as used, but not for what the next takes.
+        client.post(f"/api/grids/{grid}/cells/{document}/1/again", json={})
+        rest(client, grid)
+    client.patch(f"/api/grids/{grid}", json={"max_tokens": None})
+    more = upload(client, f"{LEASE} Two.", "two.txt")["document_id"]
+    client.post(f"/api/grids/{grid}/start", json={})
+    client.post(f"/api/grids/{grid}/stop", json={})
+    rest_of = state(client, grid)["estimate"]
+    assert rest_of["tokens"] == 380 * rest_of["requests"]
+    rest(client, grid)
+    with services.database.write() as connection:
+        connection.execute(update(documents).where(documents.c.id == more).values(sha256="changed"))
+    renews = state(client, grid)
+    if renews["cells"] == {"done": 4}:
+        assert renews["estimate"] == {
+            "cells": 2,
+            "requests": 2,
+            "tokens": 760,
+            "seconds": renews["estimate"]["seconds"],
+        }
+        assert "Renewing takes 2 requests to the model" in client.get(f"/tables/{grid}").text
+
+
+def test_long_documents_are_estimated_by_their_passages(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, "\n\n".join(f"Paragraph {n} is about the garden and its gate." * 9 for n in range(60)), "long.txt")
+    grid = client.post("/api/grids", json=BEGUN | {"columns": [FEE]}).json["grid_id"]
+    assert 1500 <= state(client, grid)["estimate"]["tokens"] <= 2000
+
+
+def test_spreadsheets_get_real_dates_and_numbers_and_a_heading_for_each_column(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    upload(client, "Signed on 3 May 2024. The fee is EUR 2.5 million. It ends in June 2025.", "lease.txt")
+    answer_with(stub, {"signed": "2024-05-03 [1]", "fee": "EUR 2.5 million [1]", "end": "2025-06 [1]"})
+    columns = [
+        {"question": "When was it signed?", "type": "date"},
+        {"question": "What is the fee?", "name": "Fee", "type": "number"},
+        {"question": "When does it end?", "name": "End", "type": "date"},
+    ]
+    rest(client, grid := start(client, {"name": "Leases", "columns": columns}))
+    written = client.get(f"/api/grids/{grid}/export?format=xlsx").data
+    with zipfile.ZipFile(io.BytesIO(written)) as packed:
+        sheet, styles = (packed.read(f"xl/{name}.xml").decode() for name in ("worksheets/sheet1", "styles"))
+    days = (date(2024, 5, 3) - date(1899, 12, 30)).days
+    assert re.findall(r'<c r="[BCD]2" s="\d+"( t="s")?><v>(\d+)', sheet)[:2] == [("", f"{days}"), ("", "2500000")]
+    assert re.search(r'<c r="D2" s="\d+" t="s">', sheet)
+    assert "yyyy-mm-dd" in styles
+    assert "EUR" in styles
+    assert "million" not in styles
+    heads, _ = csv.reader(io.StringIO(client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")))
+    assert all(heads)
+    assert len(set(heads)) == len(heads)
+
+
+def test_an_answer_in_json_of_another_type_is_no_json_in_the_cell(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"rent": '{"value": "not much", "passage": 1}', "signed": '{"value": 7, "passage": null}'})
+    signed, fee = results(client, start(client))
+    assert (fee["value"], fee["doubt"]) == ("not much", "wrong_type")
+    assert (signed["value"], signed["doubt"]) == ("7", "not_cited")
+
+
+def test_a_refused_form_speaks_of_its_labels(client: FlaskClient) -> None:
+    upload(client, LEASE, "lease.txt")
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    valid = {"name": "Leases", "max_tokens": "", "cells_at_once": "4"} | of_columns(("Who signed?", "text"))
+    for field, value in {"max_tokens": "many", "cells_at_once": "99", "name": " ", "column_type": ["colour"]}.items():
+        status, page = post(client, f"/tables/{grid}", **(valid | {field: value}))
+        [alert] = re.findall(r'role="alert">([^<]*)<', page)
+        assert status == 422
+        assert not re.search(r"max_tokens|cells_at_once|null|columns\[|text of", alert), alert
+
+
+def test_a_deleted_table_can_be_restored_where_it_was(client: FlaskClient) -> None:
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    response = client.post(f"/tables/{grid}/delete", headers=PAGE)
+    page = client.get(response.headers["Location"]).text
+    assert "“<bdi>Leases</bdi>” deleted." in page
+    assert f'action="/tables/{grid}/restore"' in page
+    assert post(client, f"/tables/{grid}/restore")[0] == 303
+    assert "deleted." not in client.get(response.headers["Location"]).text
