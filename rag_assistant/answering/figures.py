@@ -61,13 +61,21 @@ def with_page_images(draft: Draft, task: Task) -> Draft:
 
 
 def note_unread(task: Task) -> None:
-    """Note which pages of passages have a figure that the question is about and the model didn't see, cited first."""
+    """Note which pages have a figure that the question is about and the model didn't see, one of each document.
+
+    They are those of cited passages, unless the question names the figure, or any figure and nothing is cited.
+    """
     turn = task.live.turn
     cited = {number for match in CITATION.finditer(task.live.text()) for number in cited_numbers(match)}
-    if about := [one for one in turn.sources if one.page and is_about_figure(turn.question, one.text)]:
+    names_one = FIGURE.search(turn.question) or (not cited and FIGURE_KIND.search(turn.question))
+    sources = [one for one in turn.sources if one.page and (one.n in cited or names_one)]
+    if about := [one for one in sources if is_about_figure(turn.question, one.text)]:
         pages = task.deps.documents.pages_to_see({one.document_id for one in about})
         pages -= {(one.document_id, one.page or 0) for one in turn.sources if one.page_image}
         about.sort(key=lambda one: one.n not in cited)
-        unread = (UNREAD.format(n=one.page, name=one.document) for one in about if (one.document_id, one.page) in pages)
-        for sentence in list(dict.fromkeys(unread))[:MAX_NAMED]:
+        unread: dict[int, str] = {}
+        for one in about:
+            if (one.document_id, one.page) in pages:
+                unread.setdefault(one.document_id, UNREAD.format(n=one.page, name=one.document))
+        for sentence in list(unread.values())[:MAX_NAMED]:
             task.live.note(sentence)

@@ -113,7 +113,8 @@ def test_a_figure_is_named_where_it_may_matter(
         ("What does figure 1 show?", "Counts [1].", True),
         ("What does figure 3 show?", "Counts [1].", False),
         ("What does paragraph 1 say?", "Counts [1].", False),
-        (QUESTION, "I do not know.", True),
+        (QUESTION, "I do not know.", False),
+        ("What does figure 1 show?", "I do not know.", True),
         ("Was zeigt das Diagramm der geese?", "Nicht gefunden.", True),
         ("图表显示了什么", "没有找到。", True),
         ("What does figure 3 show?", "Not found.", False),
@@ -125,6 +126,19 @@ def test_a_figure_is_named_where_it_may_matter(
         stub.default = Reply(reply)
         assert (UNREAD in ask(client, question)["notes"]) is is_told, (question, reply)
         assert pictures_of(stub.requests[-1].messages[-1]) == []
+
+
+def test_a_figure_beside_what_is_not_cited_is_not_named(
+    client: FlaskClient, stub: StubModel, services: Services, document_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = services.settings.current.model_copy(update={"max_page_images": 0})
+    monkeypatch.setattr(type(services.settings), "current", property(lambda self: changed))
+    upload(client, "The keeper counts the geese at the lighthouse every year.", "keeper.txt")
+    stub.default = Reply("Not stated.")
+    names = [one["document"] for one in ask(client, QUESTION)["sources"]]
+    for name, notes in (("geese.pdf", [UNREAD]), ("keeper.txt", [])):
+        stub.default = Reply(f"Every spring [{names.index(name) + 1}].")
+        assert ask(client, QUESTION)["notes"] == notes
 
 
 def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_the_next(
