@@ -63,6 +63,8 @@ CHANGED = 1
 # A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
 TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
 REVISIONS = re.compile(_DATA["revisions"], re.IGNORECASE)
+# Whatever its date, a document with such a name isn't the newest one.
+OLD_NAME = re.compile(rf"(?<![^\W_])(?:{_DATA['old']})(?![^\W_])", re.IGNORECASE)
 # A date alone on its line, not one of a list; a place may precede it.
 ALONE = re.compile(r"(?:^|\n)(?![ \t]*[-*+•] )[^\w\n]{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
 CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600

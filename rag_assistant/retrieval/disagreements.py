@@ -20,7 +20,7 @@ from msgspec.json import decode as from_json
 
 from rag_assistant.records.answers import Disagreement, Source
 from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION
-from rag_assistant.retrieval.dates import dates_in
+from rag_assistant.retrieval.dates import OLD_NAME, dates_in
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
@@ -89,8 +89,9 @@ def disagreements(question: str, sources: tuple[Source, ...], time: str = "") ->
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     dates = {one.n: (one.own_date or "", one.date_from == "file") for one in about}
     dates = {n: date for n, date in dates.items() if not time or date[0] < f"{time}~"}
+    old = {one.n for one in about if OLD_NAME.search(one.document)}
     return tuple(
-        Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates))
+        Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates, old))
         for group in groups[:MAX_DISAGREEMENTS]
     )
 
@@ -100,10 +101,11 @@ def _is_of(group: Mapping[str, Set[int]], pair: Mapping[str, int]) -> bool:
     return all(other == value or n not in ns for value, n in pair.items() for other, ns in group.items())
 
 
-def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]]) -> str | None:
+def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]], old: Set[int]) -> str | None:
     """Return the value in the newest documents, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
 
-    When a file was changed can't be compared with the date that another document gives itself.
+    When a file was changed can't be compared with the date that another document gives itself, and what is called old
+    isn't the newest.
     """
     dated = {value: [dates[n] for n in numbers if n in dates] for value, numbers in group.items()}
     latest = sorted((max(date for date, _ in some), value) for value, some in dated.items() if some)
@@ -111,7 +113,7 @@ def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]])
         return None
     (date, _), (newest, value) = latest[-2:]
     is_known = latest[0][0] and len({is_file for some in dated.values() for _, is_file in some}) == 1
-    return value if is_known and not newest.startswith(date) else None
+    return value if is_known and not newest.startswith(date) and not group[value] <= old else None
 
 
 class _Question:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.records import Passage, Source
-from rag_assistant.retrieval.dates import YEAR, iso_dates
+from rag_assistant.retrieval.dates import OLD_NAME, YEAR, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
 Dated = TypeVar("Dated", Passage, Source)
@@ -52,7 +52,8 @@ def time_of(question: str, today: date) -> str | None:
 def versions_in(passages: Sequence[Dated], time: str | None) -> list[tuple[Dated, list[Dated]]]:
     """Return the passages that are valid at a time, each with all versions of its text, best passage first.
 
-    That is the newest dated no later, the better of equal ones. Versions are in different documents.
+    That is the newest dated no later that isn't called old, the better of equal ones. Versions are in different
+    documents.
     """
     groups: list[list[Dated]] = []
     for one in islice(passages, MAX_COMPARED) if time else ():
@@ -63,7 +64,11 @@ def versions_in(passages: Sequence[Dated], time: str | None) -> list[tuple[Dated
             group.append(one)
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     then = [(group, [one for one in group if (one.date or "") < f"{time}~"]) for group in groups if len(group) > 1]
-    return [(max(valid, key=lambda one: one.date or ""), group) for group, valid in then if valid]
+    return [
+        (max(valid, key=lambda one: (not OLD_NAME.search(one.document), one.date or "")), group)
+        for group, valid in then
+        if valid
+    ]
 
 
 def preferred(passages: Sequence[Passage], time: str | None) -> list[Passage]:
@@ -84,7 +89,7 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
 
 def _is_version(one: Dated, other: Dated) -> bool:
     """Return whether two passages are versions of one text, with dates that can be compared."""
-    is_comparable = one.date_from == other.date_from or {one.date_from, other.date_from} <= set(OWN_DATES)
+    is_comparable = one.date_from == other.date_from == "file" or {one.date_from, other.date_from} <= set(OWN_DATES)
     if one.document_id == other.document_id or not (one.date and other.date and is_comparable):
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))

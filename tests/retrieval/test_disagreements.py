@@ -256,6 +256,13 @@ def test_what_is_not_in_force_at_the_time_asked_about_is_not_the_newer_one() -> 
     assert newer == {"": "90 days", "2026-11-30": "60 days", "2024": "60 days", "2023": None}
 
 
+def test_what_is_called_old_is_not_the_newer_one() -> None:
+    older, newer = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024")
+    for names, expected in ((("prices.md", "prices-old.md"), None), (("prices (1).md", "prices.md"), "60 days")):
+        named = tuple(replace(one, document=name) for one, name in zip((older, newer), names, strict=True))
+        assert [one.newer for one in disagreements(REFUND, named)] == [expected]
+
+
 def test_when_documents_were_added_does_not_tell_which_is_newer() -> None:
     added = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024", date_from="added")
     (found,) = disagreements(REFUND, added)

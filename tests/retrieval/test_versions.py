@@ -110,6 +110,18 @@ def test_the_older_version_moves_up_if_it_was_valid_then() -> None:
     assert ids(preferred([NEW, GEESE, OLD], "2023")) == [1, 2, 3]
 
 
+def test_what_is_called_old_is_not_current_though_its_file_was_changed_later() -> None:
+    old = replace(NEW, document="policy_old.md")
+    assert preferred([OLD, GEESE, old], NOW) == [OLD, GEESE, old]
+    assert preferred([OLD, GEESE, replace(old, document="policy (2).md")], NOW) != [OLD, GEESE, old]
+    assert preferred([replace(OLD, document="policy_old.md"), GEESE, NEW], NOW)[0].document_id == NEW.document_id
+
+
+def test_what_was_added_later_is_not_newer() -> None:
+    old, new = (replace(one, date_from="added") for one in (OLD, NEW))
+    assert preferred([old, GEESE, new], NOW) == [old, GEESE, new]
+
+
 @pytest.mark.parametrize(
     "newer",
     [
