@@ -318,7 +318,7 @@ class Correction(Struct, frozen=True):
     def sentence(self) -> str:
         source = f"source {self.n}" + (f" of turn {self.turn}" if self.turn else "")
         return {
-            "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
+            "changed": f"“{self.document}” has changed since, in the passage of {source}.",
             "deleted": f"“{self.document}” ({source}) has since been deleted.",
             "excluded": f"Turn {self.turn} was sent with this answer and has since been excluded.",
             "erased": f"Turn {self.turn} was sent with this answer and has since been erased.",

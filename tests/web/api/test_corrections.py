@@ -62,13 +62,13 @@ def test_an_answer_says_that_its_source_has_changed(client: FlaskClient, answer:
     put_in_its_place(client, document, f"Chapter one.\n\n{LAMP}")
     assert corrections_of(client, answer["turn_id"]) == [], "the passage is still in it"
     put_in_its_place(client, document, "The lighthouse lamp burns rapeseed oil.")
-    assert corrections_of(client, answer["turn_id"]) == ["“lamp.txt” has changed since: source 1 is no longer in it."]
+    assert corrections_of(client, answer["turn_id"]) == ["“lamp.txt” has changed since, in the passage of source 1."]
     assert client.get(f"/api/turns/{answer['turn_id']}").json["corrections"][0] == {
         "what": "source",
         "change": "changed",
         "n": 1,
         "document": "lamp.txt",
-        "sentence": "“lamp.txt” has changed since: source 1 is no longer in it.",
+        "sentence": "“lamp.txt” has changed since, in the passage of source 1.",
     }
 
 

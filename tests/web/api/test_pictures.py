@@ -59,6 +59,7 @@ def test_the_receipt_has_what_was_sent_byte_for_byte(client: FlaskClient, stub: 
         assert sent == request.messages
     page = client.get(f"/turns/{first['turn_id']}/receipt", headers={"Accept": "text/html"}).text
     assert "1 picture" in page
+    assert f'src="/api/turns/{first["turn_id"]}/images/1"' in page
 
 
 def test_its_tokens_are_counted_and_it_leaves_with_its_turn(client: FlaskClient, stub: StubModel) -> None:
