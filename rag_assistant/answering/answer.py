@@ -98,15 +98,14 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
 
 def _exchange(task: Task, draft: Draft) -> None:
     """Send requests and run tool calls until there is an answer or a confirmation is needed."""
-    live = task.live
-    refused: errors.ContextTooLong | None = None
-    rounds, fields_refused = 0, False
+    live, options, rounds = task.live, task.live.turn.options, 0
+    too_long: errors.ModelError | None = None
     while True:
         may_call = bool(draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
         try:
             built = build(draft, task)
         except errors.QuestionDoesNotFit as error:
-            raise refused or error from error
+            raise too_long or error from error
         draft, request = built.draft, built.as_request(may_call)
         task.sent.append(request.as_body(draft.profile.endpoint.model))
         announce(task, built)
@@ -114,34 +113,12 @@ def _exchange(task: Task, draft: Draft) -> None:
             quote_first(task, built)
         searched = search_instead(draft, task) if may_call else None
         try:
-            text, held, reply = stream(task, built, request, is_held=searched is not None, may_shorten=refused is None)
-        except errors.ContextTooLong as error:
-            if refused is not None:
-                raise
-            refused = error
-            draft = shortened(draft, request, error, task)
-            continue
-        except errors.ToolsRefused:
-            if draft.iterations:  # It accepted tools before.
-                raise
-            live.note(WITHOUT_TOOLS)
-            profile = profile_of(draft.profile.endpoint, draft.window.conversation, task, uses_tools=False)
-            draft = with_page_images(search_documents(replace(draft, profile=profile), task), task)
-            continue
+            text, held, reply = stream(task, built, request, is_held=searched is not None, may_shorten=not too_long)
         except errors.ModelError as error:
-            if draft.page_images and TAKES_NO_PICTURES.search(str(error)):
-                task.deps.models.blind[draft.profile.endpoint.key] = task.deps.settings()
-                sources = (one for one in draft.found.sources if one.n in dict(draft.page_images))
-                live.note(NOT_SEEN.format(pages=", ".join(f"{one.page} ({one.document})" for one in sources)))
-                draft = replace(draft, page_images=())
-            elif isinstance(error, errors.ModelRefused) and (fallback := live.turn.options.fallback):
-                live.turn, fields_refused = replace(live.turn, options=fallback), True
-                profile = profile_of(draft.profile.endpoint, draft.window.conversation, task)
-                draft = replace(draft, profile=profile)
-            else:
-                raise
+            draft = without_refused(draft, request, error, task)
+            too_long = error if isinstance(error, errors.ContextTooLong) else too_long
             continue
-        if fields_refused:  # Nothing else was wrong with the request.
+        if live.turn.options is not options:  # Nothing but the schema was wrong with the request.
             task.deps.models.schemaless.add(draft.profile.endpoint.key)
         calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
@@ -272,6 +249,31 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
     endpoint = replace(endpoint, context_tokens=None, guess=guess)
     profile = profile_of(endpoint, conversation, task, uses_tools=bool(draft.profile.tools))
     return build(replace(draft, profile=profile), task)
+
+
+def without_refused(draft: Draft, request: ModelRequest, error: errors.ModelError, task: Task) -> Draft:
+    """Return the draft without what its endpoint refused: a part of its length, tools, pictures, or a schema.
+
+    Raises ``error`` if it says nothing of these, or if that was left out before.
+    """
+    live, endpoint, conversation = task.live, draft.profile.endpoint, draft.window.conversation
+    if isinstance(error, errors.ContextTooLong) and draft.token_cap is None:
+        return shortened(draft, request, error, task)
+    if isinstance(error, errors.ToolsRefused) and not draft.iterations:
+        live.note(WITHOUT_TOOLS)
+        draft = replace(draft, profile=profile_of(endpoint, conversation, task, uses_tools=False))
+        return with_page_images(search_documents(draft, task), task)
+    if isinstance(error, errors.ContextTooLong | errors.ToolsRefused):
+        raise error
+    if draft.page_images and TAKES_NO_PICTURES.search(str(error)):
+        task.deps.models.blind[endpoint.key] = task.deps.settings()
+        sources = (one for one in draft.found.sources if one.n in dict(draft.page_images))
+        live.note(NOT_SEEN.format(pages=", ".join(f"{one.page} ({one.document})" for one in sources)))
+        return replace(draft, page_images=())
+    if isinstance(error, errors.ModelRefused) and (fallback := live.turn.options.fallback):
+        live.turn = replace(live.turn, options=fallback)
+        return replace(draft, profile=profile_of(endpoint, conversation, task))
+    raise error
 
 
 def shortened(draft: Draft, request: ModelRequest, error: errors.ContextTooLong, task: Task) -> Draft:
