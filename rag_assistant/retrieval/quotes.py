@@ -213,8 +213,6 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
     returned, and neither is the answer. A question that asks for no rows ("When is the party?") is one for the best
     source.
     """
-    if not asks_for_rows(query.text):
-        sources = sources[:1]
     answers: list[tuple[int, Quote]] = []
     for one in tables_in(sources, texts):
         table_query, words = query_for(query.text, one.text, one.table, one.document)
@@ -222,7 +220,8 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
             if table_query and (quote := one.queried(table_query)):
                 answers.append((words, quote))
     most = max((words for words, _ in answers), default=0)
-    return [quote for words, quote in answers if words == most]
+    best = [quote for words, quote in answers if words == most]
+    return best if asks_for_rows(query.text) or any(quote.n == sources[0].n for quote in best) else []
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rag_assistant.retrieval import table_words
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.table_query import DENIED, YEAR, Comparison, Condition, Operation, TableQuery
+from rag_assistant.retrieval.table_query import DENIED, TOTAL, YEAR, Comparison, Condition, Operation, TableQuery
 from rag_assistant.retrieval.table_words import ASKS, COMPARED, JOINING, WORDS, Column, Kind, forms_of, tokens_of
 from rag_assistant.retrieval.tables import Table, headings_above
 
@@ -94,7 +94,8 @@ class _Reader:
         used = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         # Rows that are only listed have all columns.
         columns = [one for one in self.columns if query.operation == "list" or one.kind == "key" or one.name in used]
-        values = " ".join(value for one in query.where for value in one.values)
+        # What rows don't say ties a question to no table.
+        values = " ".join(value for one in query.where if one.comparison in DENIED for value in one.values)
         own = self.about.union(forms_of(values, self.language), *(one.words for one in columns))
         words = [n for n, word in enumerate(self.tokens) if word not in JOINING]
         self.own = own.intersection(self.forms[n] for n in words)
@@ -160,7 +161,8 @@ class _Reader:
         for n, form in enumerate(self.forms):
             is_free = form not in self.about | self.fillers and n not in self.things[-1:]
             for column, cells in self._value_at(range(n, n + 1), ("", form)) if is_free else ():
-                parts = [one for one in (self.originals[n], form) if column.with_part(one) == cells]
+                words = self.originals[n], self.tokens[n].removesuffix("s")
+                parts = [one for one in words if column.with_part(one) == cells]
                 self._add(column, "contains", parts[:1], [n])
 
     def _value_at(self, where: range, phrase: tuple[str, ...]) -> list[tuple[Column, set[str]]]:
@@ -177,7 +179,8 @@ class _Reader:
             return []
         # Of several columns, it is the one that is named beside it.
         beside = having.keys() & self.named((where[0] - 2, where[0] - 1, where[-1] + 1))
-        if len(having) > 1 and len(beside) != 1:
+        is_total = any(TOTAL.fullmatch(cell) for cells in having.values() for cell in cells)
+        if is_total or (len(having) > 1 and len(beside) != 1):
             raise NotExplained
         self.explained.update(where)
         self.by_cells.update(where)
@@ -232,11 +235,22 @@ class _Reader:
                 if extreme[0] in table_words.UNITS and not self.named(extreme[1]):
                     raise NotExplained
                 if ASKS["by date"].search(extreme[0]):
+                    # The oldest work is a thing, not what is done.
+                    if self.fillers.intersection(self.forms[extreme[1][-1] + 1 : extreme[1][-1] + 2]):
+                        raise NotExplained
                     return operation, self._only("date"), None
                 group = requested if ASKS["number of"].fullmatch(extreme[0]) else None
                 return operation, self._only("number", others) if has_figures or not group else None, group
-        counted = range(count[1][-1] + 1, count[1][-1] + 3) if count else ()
-        has_counted = any(one.kind == "number" for one in self.named(counted))
+        behind = range(count[1][-1] + 1, count[1][-1] + 3) if count else ()
+        counted = {n for n in behind if self.fillers.isdisjoint(self.forms[n : n + 1])}
+        compared = {one.column for one in self.where}
+        has_counted = any(one.kind == "number" and one.name not in compared for one in self.named(counted))
+        is_ungrouped = WORDS["each"].intersection(self.tokens) and not group and (count or total or has_figures)
+        # Of a cell's thing, a row may have several.
+        has_several = any(one.kind == "number" and "quantity" in one.words for one in self.columns)
+        is_thing = count and not (total or has_counted) and self.things and self.by_cells.issuperset(self.things)
+        if is_ungrouped or (is_thing and has_several):
+            raise NotExplained
         if total or has_counted or (has_figures and not count and (group or self._take("how much"))):
             return "sum", self._only("number", counted, others), group
         if requested and not group:

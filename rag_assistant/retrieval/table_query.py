@@ -3,6 +3,7 @@
 import operator
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
@@ -133,6 +134,10 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
             raise QueryTooLarge
         if conditions_met(_holds(one, rows[n][at]) for one, at in zip(query.where, used, strict=True)):
             chosen.append(n)
+    compared = {at for one, at in zip(query.where, used, strict=True) if one.comparison in ORDER}
+    compared |= {column} if column is not None and query.operation not in ("list", "count", "values") else set()
+    if not all(_is_comparable([rows[n][at] for n in usable]) for at in compared):
+        return None
     if not chosen or (group is None) is not (query.group_by is None):
         return None
     unit = "items" if table.is_list else "rows"
@@ -142,26 +147,33 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
     name, cells = head[column or 0], {n: "" if column is None else rows[n][column] for n in chosen}
     if group is not None:
         groups: dict[str, dict[int, str]] = {}
+        spelled: dict[str, str] = {}
         for n in chosen:
-            groups.setdefault(rows[n][group] or "empty", {})[n] = cells[n]
+            value = rows[n][group] or "empty"
+            groups.setdefault(spelled.setdefault(value.casefold(), value), {})[n] = cells[n]
         is_counted = column is None or query.operation == "count"
         result = _grouped(query.operation, "" if is_counted else name, head[group], groups)
     elif query.operation in ("list", "count"):
         result = chosen, ""
     else:
         result = _computed(query.operation, name, cells) if column is not None else None
+    with_figure = sum(figure(one) is not None for one in cells.values())
+    if column is not None and query.operation in ("sum", "average") and with_figure < len(cells):
+        of_rows += f"\nOf these, {with_figure} have a figure."
     return TableAnswer(tuple(result[0]), f"{result[1]}\n{of_rows}".lstrip()) if result else None
 
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Return the numbers of the rows that don't add up others."""
-    return [n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row))]
+    """Return the numbers of the rows with text that don't add up others: Total may be the name of a supplier."""
+    firsts = Counter(row[0] for row in rows if not TOTAL.fullmatch(row[0]))
+    is_named = [firsts[row[0]] == 1 and row[0] != "" for row in rows]
+    return [n for n, row in enumerate(rows) if any(row) and (is_named[n] or not any(map(TOTAL.fullmatch, row)))]
 
 
 def _computed(operation: Operation, name: str, cells: Mapping[int, str]) -> tuple[Iterable[int], str] | None:
     """Return the rows and the sentence of an operation on a column's cells that have figures, or mostly dates."""
     if operation == "values":
-        different = sorted({*cells.values()} - {""})
+        different = sorted({cell.casefold(): cell for cell in cells.values() if cell}.values())
         return cells, f"{name}, {len(different)}: {_listed(different)}."
     figures = {n: value for n, cell in cells.items() if (value := figure(cell)) is not None}
     if any(len(cells[n]) > MAX_FIGURE_CHARS for n in figures):
@@ -201,6 +213,13 @@ def _grouped(
     in_order = sorted(results.items(), key=lambda one: (-one[1], one[0]))
     sentence = _listed([f"{one} {result:,}" for one, result in in_order])
     return sorted(n for cells in groups.values() for n in cells), f"{what} per {group}: {sentence}."
+
+
+def _is_comparable(cells: Collection[str]) -> bool:
+    """Return whether all figures of a column can be read (not "30-40" or "1.2 million") and have one currency."""
+    units = {unit.strip() for cell in cells if figure(cell) is not None for unit in UNIT.findall(cell)}
+    with_digits = (cell for cell in cells if any(map(str.isdigit, cell)))
+    return len(units) <= 1 and all(figure(one) is not None or date_of(one) for one in with_digits)
 
 
 def _added_up(operation: Operation, figures: Collection[Decimal]) -> Decimal:

@@ -171,6 +171,7 @@ MEMBERS = "| Member | Fee |\n|---|---|\n" + "\n".join(f"| {name} | {n} |" for n,
         ),
         ("What is the average fee?", ["chess.csv", "geese.md"], "Average of Fee: 1.00."),
         ("What is the average rowing fee?", ["chess.csv", "rowing.csv"], "Average of Fee: 1.00."),
+        ("What fee does Ann pay?", ["chess.csv", "rowing.csv"], "Several tables fit this question"),
         ("What is the average club fee?", ["chess club.csv", "rowing club.csv"], "Several tables fit this question"),
     ],
 )

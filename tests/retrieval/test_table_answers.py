@@ -67,6 +67,19 @@ Cem Yilmaz;Vertrieb;Ulm;01.01.2023;61.000;nein""",
 Agrafeuse;Bureau;Lyreco;12;14,50;oui
 Ramette A4;Papier;Antalis;80;4,20;oui
 Stylo bleu;Bureau;Lyreco;200;0,90;non""",
+    "donations.md": """No.;Received;Donor;Item;Quantity;Unit
+D-1;2025-10-21;Rotary Club;Baked beans;42;tins
+D-2;2025-10-23;Rotary Club;Rice;9;bags
+D-3;2025-11-02;Holm Bakery;Baked beans;6;tins""",
+    "prints.csv": """Product;Category;Working days;Collected on
+Poster;Display;4;2025-02-01
+Cards;Stationery;3;2025-03-04""",
+    "members.csv": """Member;First name;Last name;Fee
+M1;Ann;Lee;30
+M2;Bo;Ek;20""",
+    "fuel.csv": """Fill;Supplier;Litres
+F1;Total;40
+F2;Esso;30""",
     "trips.csv": """Trip;From;To;Departs;Crossing (min)
 F1;Harbour;Airport;8:05;40
 F2;Airport;Harbour;18:20;50""",
@@ -118,6 +131,8 @@ COMPUTED = [
     ("fleet.csv", "Which vans have more than 50,000 km?", [0, 5]),
     ("fleet.csv", "Which vans cost less than 30,000 euros?", [0, 5]),
     ("energy.csv", "months above 3,500 kWh", [0, 1]),
+    ("shipments.csv", "How many shipments weigh more than 50?", "2 of 3 rows, where “Weight (kg)” > 50."),
+    ("donations.md", "How many donations have baked beans?", [0, 2]),
     ("fleet.csv", "Which vans were bought after 2020?", [1, 3, 5]),
     ("fleet.csv", "Which vans were bought between 2020 and 2022?", [1, 5]),
     ("fleet.csv", "Which vans have their next service in February 2026?", [0, 5]),
@@ -176,6 +191,14 @@ NOT_COMPUTED = [
     ("trips.csv", "Which trips leave after 18:00?"),
     ("trips.csv", "What is the earliest departure?"),
     ("trips.csv", "Which trips leave from the harbour?"),
+    # A thing of which a row has several, a group that is no column, and what is only compared.
+    ("donations.md", "How many tins of baked beans did we get?"),
+    ("members.csv", "How much did each person pay?"),
+    # A thing that is only said to be done, or that no row has, a word of the same root, and a cell that says total.
+    ("prints.csv", "How many works are not on display?"),
+    ("prints.csv", "Which is the oldest work in the collection?"),
+    ("minutes.md", "Which actions are on repainting?"),
+    ("fuel.csv", "What is the total of the fills?"),
     # Synonyms, numbers without a column's name, ages, and what was done.
     ("energy.csv", "How much did we consume in total?"),
     ("articles.csv", "What does a box of 50 paper clips cost?"),

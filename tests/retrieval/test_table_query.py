@@ -52,7 +52,7 @@ def where(column: str, comparison: str, value: str | float) -> Condition:
         (
             TableQuery(1, "sum", "Price (EUR)"),
             (0, 1, 2),
-            "Sum of Price (EUR): 31,200.50 + 28,000.00 = 59,200.50.\n3 rows.",
+            "Sum of Price (EUR): 31,200.50 + 28,000.00 = 59,200.50.\n3 rows.\nOf these, 2 have a figure.",
         ),
         (TableQuery(1, "average", "Seats"), (0, 1, 2), "Average of Seats: 3.33.\n3 rows."),
         (TableQuery(1, "smallest", "Seats"), (2,), "Smallest Seats: 0.\n3 rows."),
@@ -104,6 +104,45 @@ def test_rows_are_filtered_and_computed(query: TableQuery, rows: tuple[int, ...]
 )
 def test_what_the_table_does_not_hold_has_no_result(query: TableQuery) -> None:
     assert run(query, FLEET, *Tables(FLEET).all) is None
+
+
+@pytest.mark.parametrize("cell", ["30-40", "1.2 million", "1200000*", "about 20", "$30"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        TableQuery(1, "sum", "Size"),
+        TableQuery(1, "average", "Size"),
+        TableQuery(1, "largest", "Size"),
+        TableQuery(1, "sum", "Size", group_by="Site"),
+        TableQuery(1, where=(where("Size", ">", 10),)),
+    ],
+)
+def test_beside_a_figure_that_cannot_be_read_nothing_is_computed(query: TableQuery, cell: str) -> None:
+    text = f"| Boat | Site | Size |\n|---|---|---|\n| A | Leith | €20 |\n| B | Leith | {cell} |\n| C | Leith | €3 |"
+    assert run(query, text, *Tables(text).all) is None
+    readable = text.replace(cell, "€30")
+    assert run(query, readable, *Tables(readable).all) is not None
+
+
+def test_a_row_is_one_of_totals_if_it_has_no_name_of_its_own() -> None:
+    fuel = (
+        "| Fill | Supplier | Cost |\n|---|---|---|\n| F1 | Total | 3 |\n| F2 | Esso | 4 |\n|  |  |  |\n| | Total | 7 |"
+    )
+    assert run(TableQuery(1, "sum", "Cost"), fuel, *Tables(fuel).all) == TableAnswer(
+        (0, 1), "Sum of Cost: 3 + 4 = 7.\n2 rows."
+    )
+    sales = "| Month | City | Cost |\n|---|---|---|\n| May | Ulm | 3 |\n| May | Bonn | 4 |\n| May | Total | 7 |"
+    assert run(TableQuery(1), sales, *Tables(sales).all) == TableAnswer((0, 1), "2 rows.")
+
+
+def test_one_value_in_two_spellings_is_one() -> None:
+    keys = "| Key | Colour |\n|---|---|\n| A | red |\n| B | Red |\n| C | blue |"
+    assert run(TableQuery(1, "count", group_by="Colour"), keys, *Tables(keys).all) == TableAnswer(
+        (0, 1, 2), "Rows per Colour: red 2; blue 1.\n3 rows."
+    )
+    values = run(TableQuery(1, "values", "Colour"), keys, *Tables(keys).all)
+    assert values is not None
+    assert values.note.startswith("Colour, 2: ")
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ PHRASES = {
         "Largest average of {column} per {column2}: {cells}, {figure}.",
         "Smallest average of {column} per {column2}: {cells}, {figure}.",
         *("{n} rows.", "{n} items.", "{n} of {n1} rows, where {conditions}.", "{n} of {n1} items, where {conditions}."),
+        "Of these, {n} have a figure.",
         *("is", "is not", "contains", "does not contain", "and", "or", "empty"),
     ),
     "retrieval/quotes.py": (
