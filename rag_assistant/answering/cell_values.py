@@ -108,7 +108,9 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     language = language_of(search_words(source.text))
     results = [_at(_typed(source.text[slice(*one)], column, language), source, one) for one in ranges]
     nothing = replace(results[0], outcome="not_found", value="", doubt=None)
-    return next((one for one in results if one.doubt != "wrong_type"), nothing)
+    result = next((one for one in results if one.doubt != "wrong_type"), nothing)
+    is_other = result.outcome == "value" and column.type != "text" and not _shared(column.question, result.quote or "")
+    return replace(result, doubt=result.doubt or "other_words") if is_other else result
 
 
 def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
@@ -164,9 +166,9 @@ def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]
 
 
 def _shared(question: str, text: str) -> int:
-    """Return how many of a question's words a text has, as a part of a word too: "l'animal", "Mietvertrag"."""
+    """Return how many of a question's words but units a text has, in other words too: "l'animal", "Mietvertrag"."""
     stems, folded = content_stems(text), text.casefold()
-    words = frozenset(map(stem, query_words(question)))
+    words = frozenset(stem(one) for one in query_words(question) if one not in CURRENCIES)
     return sum(one in stems or (len(one) >= MIN_PART_CHARS and one in folded) for one in words)
 
 

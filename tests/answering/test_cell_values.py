@@ -207,3 +207,12 @@ def test_only_figures_contradict_a_text_and_denials_a_yes_or_no() -> None:
 )  # fmt: skip
 def test_yes_or_no_leads_to_its_sentence_in_other_languages(text: str, question: str, sentence: str) -> None:
     assert result_about("non [1]", text, question, "yes_no").quote == sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "doubt"), [("Rewiring, Oak Street: EUR 640.00", "other_words"), ("The rent is EUR 640.00.", None)]
+)
+def test_without_a_model_a_figure_of_something_else_is_to_be_checked(sentence: str, doubt: str | None) -> None:
+    quote = f"Here is what your documents say:\n\n> {sentence} [1]"
+    result = result_about(quote, sentence, "What is the rent in EUR?", "number", model=None)
+    assert (result.value, result.doubt) == ("EUR 640.00", doubt)
