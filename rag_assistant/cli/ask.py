@@ -1,4 +1,4 @@
-"""``rag-assistant ask`` and ``rag-assistant chat``: questions and commands in a terminal."""
+"""``rag-assistant ask``: a question, or a command for a conversation, in a terminal."""
 
 import json
 from collections.abc import Callable
@@ -8,21 +8,18 @@ import click
 from msgspec import convert
 
 from rag_assistant.cli.api import Api, api_command
-from rag_assistant.cli.commands import ID, ApiError
+from rag_assistant.cli.commands import ID
 from rag_assistant.cli.documents import process_pending
 from rag_assistant.conversations.commands import NOTED, REMEMBER, commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.figures import tokens_sentence
 from rag_assistant.history.words import seen, view_sentence
 from rag_assistant.records import Disagreement, Event
-from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 
 # A question waits for at most this many documents, and this long for embeddings: keyword search finds them before.
 MAX_READ_FIRST = 20
 MAX_EMBEDDING_WAIT_SECONDS = 30.0
-
-Question = dict[str, Any]
 
 CONVERSATION = click.option("--conversation", type=ID, help="Continue this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
@@ -47,9 +44,15 @@ def ask(
     as_json: bool,
     **given: str | None,
 ) -> None:
-    """Ask a question and print the answer as it is written."""
-    body = _question(question, conversation, _history_limit(max_history_turns))
-    body |= {name: value for name, value in given.items() if value is not None}
+    """Ask a question and print the answer as it is written; Ctrl-C stops it.
+
+    With --conversation, a command such as /history or /clear-history runs instead; /help lists them.
+    """
+    if is_command(question):
+        _command(api, conversation, question)
+        return
+    body = {"question": question, **_history_limit(max_history_turns)}
+    body |= {name: value for name, value in {"conversation_id": conversation, **given}.items() if value is not None}
     try:
         _read_pending(api)
         last = _follow(api, body, None if as_json else _print_event)
@@ -66,37 +69,6 @@ def ask(
         raise click.ClickException(last["error"]["message"])
 
 
-@api_command("chat", answers=True)
-@CONVERSATION
-@LIMIT
-def chat(api: Api, conversation: int | None, max_history_turns: str | None) -> None:
-    """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
-    limit = _history_limit(max_history_turns)
-    _read_pending(api)
-    if conversation is None:
-        api.call("GET", "/api/conversations", limit="1")  # Fails early without permission.
-    else:
-        click.secho(api.call("GET", f"/api/conversations/{conversation}")["title"], bold=True)
-    while True:
-        try:
-            text = click.prompt("", prompt_suffix="> ", default="", show_default=False).strip()
-        except (EOFError, click.Abort):
-            click.echo()
-            return
-        if not text:
-            continue
-        try:
-            if is_command(text):
-                _command(api, conversation, text)
-                continue
-            last = _ask_or_decide(api, _question(text, conversation, limit))
-            conversation = last.get("conversation_id", conversation)
-        except ApiError as error:
-            click.secho(error.message, fg="red", err=True)
-        except KeyboardInterrupt:
-            click.secho("Stopped.", err=True)
-
-
 def _read_pending(api: Api) -> None:
     if api.services is not None:
         process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
@@ -109,43 +81,12 @@ def _command(api: Api, conversation: int | None, text: str) -> None:
         api.call("POST", "/api/notes", {"text": text.partition(" ")[2].strip()})
         click.echo(NOTED)
     elif conversation is None:
-        click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
+        raise click.UsageError("A command needs the conversation: --conversation.")
     else:
-        result = api.call("POST", f"/api/conversations/{conversation}/commands", {"command": text})
-        if result["fold"]:
-            click.clear()
-        click.echo(result["text"])
+        click.echo(api.call("POST", f"/api/conversations/{conversation}/commands", {"command": text})["text"])
 
 
-def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
-    """Ask a question; if it needs a decision about older turns, ask for that first."""
-    try:
-        last = _follow(api, question, _print_event)
-    except ApiError as needed:
-        if needed.type != OverflowDecisionNeeded.__name__:
-            raise
-        click.secho(needed.details["sentence"], fg="yellow")
-        for name, does in needed.details["options"].items():
-            click.echo(f"  {name}: {does}")
-        names = [*needed.details["options"], "cancel"]
-        try:
-            decision = click.prompt("What should happen to older turns?", type=click.Choice(names))
-        except (EOFError, click.Abort):
-            decision = "cancel"
-        if decision == "cancel":
-            click.secho("Cancelled. The question was not sent.", dim=True)
-            return {}
-        if "conversation_id" in question and click.confirm("Remember this choice for this conversation?"):
-            api.call("PATCH", f"/api/conversations/{question['conversation_id']}", {"on_overflow": decision})
-        last = _follow(api, question | {"on_overflow": decision}, _print_event)
-    click.echo()
-    _print_rest(last)
-    if "error" in last:
-        click.secho(last["error"]["message"], fg="red", err=True)
-    return last
-
-
-def _follow(api: Api, question: Question, show: Callable[[Event], None] | None) -> dict[str, Any]:
+def _follow(api: Api, question: dict[str, Any], show: Callable[[Event], None] | None) -> dict[str, Any]:
     """Ask, pass the events of the answer to ``show``, and return the last one's data. Ctrl-C stops the answer."""
     last: dict[str, Any] = {}
     with api.answering(question) as events:
@@ -190,10 +131,6 @@ def _print_rest(answer: dict[str, Any]) -> None:
         click.secho(one.sentence, fg="yellow", err=True)
     for note in answer.get("notes", ()):
         click.secho(note, fg="yellow", err=True)
-
-
-def _question(text: str, conversation: int | None, limit: dict[str, int | None]) -> Question:
-    return {"question": text, **({"conversation_id": conversation} if conversation is not None else {}), **limit}
 
 
 def _history_limit(option: str | None) -> dict[str, int | None]:

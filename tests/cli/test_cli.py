@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from sqlalchemy import delete
 
 from rag_assistant.llm.local_servers import LocalServers
@@ -177,43 +176,39 @@ def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: P
     assert re.search(f"^Schema +{SCHEMA_REVISION}$", shell("status").stdout, re.MULTILINE)
 
 
-def chat(shell: Shell, *lines: str) -> Result:
-    return shell("chat", typed="\n".join(lines) + "\n")
-
-
-def test_chat_goes_on_in_one_conversation_and_runs_commands(shell: Shell, stub: StubModel) -> None:
+def test_a_command_is_run_in_the_conversation_that_is_named(shell: Shell, stub: StubModel) -> None:
     stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
-    result = chat(shell, "/history", "One", "", "Two", "/history", "/clear-history", "/nonsense", "/help")
-    assert result.exit_code == 0
-    assert "Ask a question first" in result.stderr
-    assert "First answer." in result.stdout
-    assert "Second answer." in result.stdout
-    assert "2 turns.\n" in result.stdout
-    assert "Every turn is still saved" in result.stdout
-    assert 'Unknown command "/nonsense"' in result.stderr
-    assert "/compact: Send a summary" in result.stdout
+    assert "/compact: Send a summary" in shell("ask", "/help").stdout
+    assert "A command needs the conversation" in shell("ask", "/history").stderr
+    assert not stub.requests
+    shell("ask", "One")
+    shell("ask", "Two", "--conversation", "1")
     assert [message["content"] for message in stub.requests[-1].messages[1:]] == ["One", "First answer.", "Two"]
+    assert "2 turns.\n" in shell("ask", "/history", "--conversation", "1").stdout
+    assert "Every turn is still saved" in shell("ask", "/clear-history", "--conversation", "1").stdout
+    assert 'Unknown command "/nonsense"' in shell("ask", "/nonsense", "--conversation", "1").stderr
+    assert len(stub.requests) == 2
 
 
-def test_chat_asks_what_to_do_before_turns_are_left_out(shell: Shell, stub: StubModel) -> None:
+def test_what_to_do_before_turns_are_left_out_is_asked_for(shell: Shell, stub: StubModel) -> None:
     shell = shell.under(ON_OVERFLOW="ask", MAX_HISTORY_TURNS="1")
-    result = chat(shell, "One", "Two", "Three", "trim", "n", "Four", "cancel", "Five", "reset", "y", "Six", "Seven")
-    assert "This question would leave out 1 earlier turn" in result.stdout
-    assert "The question was not sent." in result.stdout
-    asked = [request.messages[-1]["content"] for request in stub.requests]
-    assert asked == ["One", "Two", "Three", "Five", "Six", "Seven"]
-    assert "started over" in result.stderr
+    for question in ("One", "Two"):
+        shell("ask", question, *(() if question == "One" else ("--conversation", "1")))
+    asked = shell("ask", "Three", "--conversation", "1")
+    assert (asked.exit_code, "This question would leave out 1 earlier turn" in asked.stderr) == (1, True)
+    assert "started over" in shell("ask", "Four", "--conversation", "1", "--on-overflow", "reset").stderr
+    assert [request.messages[-1]["content"] for request in stub.requests] == ["One", "Two", "Four"]
 
 
-def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
+def test_steps_are_shown_and_what_is_confirmed_is_carried_out(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
     shell = shell.under(RETRIEVAL_MODE="agent")
     (tmp_path / "draft.txt").write_text("A draft.")
     shell("documents", "add", str(tmp_path / "draft.txt"))
     stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))
-    result = chat(shell, "Delete the draft.", "yes")
-    assert "1. delete_documents" in result.stderr
-    assert "Found 1 document: `draft.txt`. Delete it?" in result.stdout
-    assert "1 document deleted: `draft.txt`." in result.stdout
+    asked = shell("ask", "Delete the draft.")
+    assert "1. delete_documents" in asked.stderr
+    assert "Found 1 document: `draft.txt`. Delete it?" in asked.stdout
+    assert "1 document deleted: `draft.txt`." in shell("ask", "yes", "--conversation", "1").stdout
     assert "draft.txt" not in shell("documents", "list").stdout
 
 
