@@ -183,6 +183,14 @@ def test_nothing_is_computed_from_one_of_several_tables_that_fit(question: str, 
     assert bool(quote.computed) is note.startswith("Average")
 
 
+def test_a_price_is_not_taken_from_one_of_two_lists_with_the_same_columns() -> None:
+    texts = {n: f"| article | price |\n|---|---|\n| Hammer | {price} EUR |\n" for n, price in enumerate((12, 14))}
+    names = "prices-old.csv", "prices.csv"
+    sources = [Source(n + 1, n, name, None, 0, len(texts[n]), texts[n], 0.5) for n, name in enumerate(names)]
+    quotes = choose_quotes(SearchQuery("What does the hammer cost?"), sources, compare, texts)
+    assert {one.n for one in quotes} == {1, 2}
+
+
 def test_of_a_large_table_it_is_said_how_many_rows_are_quoted() -> None:
     (quote, *_) = register_quotes("What does goose 4 think of fishermen?")
     assert quote.note == f"{len(quote.sentences)} of 20 rows, found by their words. Nothing was computed."
