@@ -16,7 +16,7 @@ from rag_assistant.extraction.formats.texts import is_misread, is_no_language
 from rag_assistant.records import MAX_INT32, Document, Turn
 from rag_assistant.records.reports import LibraryReport, NearCopies, ReportedDocument, ReportedQuestion
 from rag_assistant.records.views import CorrectionAnswer, view_of
-from rag_assistant.retrieval.near_copies import Sketch, near_copies, sketch_of
+from rag_assistant.retrieval.near_copies import MIN_LETTERS, Sketch, near_copies, sketch_of
 from rag_assistant.retrieval.search import Retriever, corrections_of
 from rag_assistant.storage.conversations.versions import AnsweredQuestions
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -58,6 +58,8 @@ class LibraryReports(Struct, frozen=True):
         documents = [one for one in page[:MAX_DOCUMENTS] if one.replaces is None]
         limits = [f"Only the newest {MAX_DOCUMENTS} documents were looked at."] if len(page) > MAX_DOCUMENTS else []
         texts = self._texts(documents, limits)
+        if short := sum(sketch is None for _, (sketch, _) in texts):
+            limits.append(f"Documents with fewer than {MIN_LETTERS} letters and digits, not compared: {short}.")
         count, lists = self._asked(documents)
         if count == MAX_QUESTIONS:
             limits.append(f"Only the newest {MAX_QUESTIONS} questions were looked at.")

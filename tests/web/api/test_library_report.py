@@ -57,6 +57,15 @@ def test_an_empty_library_has_nothing_to_report(client: FlaskClient) -> None:
     assert "Nothing to report." in page_of(client)
 
 
+def test_documents_too_short_to_be_compared_are_counted(client: FlaskClient) -> None:
+    for number in (30, 60):
+        upload(client, f"Customers may return goods within {number} days.", f"refunds-{number}.txt")
+    upload(client, text_of(1), "long.txt")
+    (limit,) = report_of(client)["limits"]
+    assert limit.endswith(" not compared: 2.")
+    assert limit in page_of(client)
+
+
 def test_the_same_text_in_another_format_is_named_with_the_newer_one(client: FlaskClient) -> None:
     text, changed = text_of(1), text_of(1).replace(text_of(1).split()[99], "cargo")
     upload(client, f"Date: 2 May 2023\n\n{text}", "plain-2023-05-02.txt")
