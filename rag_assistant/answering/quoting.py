@@ -31,8 +31,8 @@ UNCLEAR = "I can't tell what your question refers to."
 WHICH = "Which of these do you mean?"
 NAME_IT = "Please name it."
 FOREIGN = (
-    "Your question seems to be in {}, and no document is. The embedding model builtin-multilingual searches across "
-    "languages."
+    "Your question seems to be in {}, and no document seems to be. The embedding model builtin-multilingual searches "
+    "across languages."
 )
 NEAREST = "These sections come nearest:"
 PARTIAL = "This rests on {n} of {n1} passages of these documents."
@@ -55,6 +55,7 @@ SAID_SO_FAR = "Without a language model, I can only repeat the sentences of this
 NOTHING_SAID = "Nothing was said in this conversation before."
 YOUR_DOCUMENTS = "You have {} documents:"
 YOUR_DOCUMENT = "You have one document:"
+DOCUMENTS_IN_SCOPE = "The documents that this question is limited to ({} in all):"
 MORE_DOCUMENTS = "and {} more"
 # Zero width, so that a number in brackets looks the same as in the document.
 WORD_JOINER = "\u2060"
@@ -86,7 +87,9 @@ def instead_of_quotes(draft: Draft, *, connected: bool = False) -> str | None:
     if names := draft.found.documents:
         count = draft.found.document_count
         more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []
-        return f"{YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS.format(count)}\n{_listed([*names, *more])}"
+        is_limited = draft.found.searched_documents is not None
+        lead = DOCUMENTS_IN_SCOPE if is_limited else YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS
+        return f"{lead.format(count)}\n{_listed([*names, *more])}"
     nearest = draft.found.nearest
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"

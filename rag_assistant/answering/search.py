@@ -62,7 +62,8 @@ def search_for(
         return SearchResult()
     if quotes and asks_for("documents", turn.question):
         documents, count = task.deps.documents.find("", turn.scope, MAX_LISTED)
-        return SearchResult(documents=tuple(one.name for one in documents), document_count=count)
+        names, searched = tuple(one.name for one in documents), count if turn.scope else None
+        return SearchResult(documents=names, document_count=count, searched_documents=searched)
     is_rewritten = may_rewrite and settings.query_rewriting == "model" and not (quotes or profile.small_model)
     if search_result is not None and not (is_rewritten and search_result.query.leaning >= MIN_LEANING_TO_REWRITE):
         return search_result

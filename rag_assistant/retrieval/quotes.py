@@ -363,7 +363,7 @@ def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:
     text = texts.get(run[0].source.document_id, "")
     quoted = [one for each in run for one in each.sentences if one.kind == "row"]
     table = Tables(text).at(quoted[0].start) if quoted else None
-    if table is None:
+    if table is None or table.end >= MAX_TEXT_CHARS:  # What ends where the text was cut may continue.
         return ""
     rows = text.count("\n", table.rows, table.end) + 1
     return f"{len(quoted)} of {rows} rows, found by their words. Nothing was computed." if rows > len(quoted) else ""

@@ -83,9 +83,15 @@ class _Reader:
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         has_rows = self.where or self.is_list or ASKS["all"].search(" ".join(self.tokens))
         is_empty = operation == "list" and (group or not has_rows)
-        # Each negation belongs to a condition, and some word is the table's.
+        # Each negation belongs to a condition, and some word is the table's: that of cells which rows don't have isn't.
         left = self.denials - self.explained or self.unexplained(query)
-        if is_empty or left or not self.own or (self.is_list and not self.named()):
+        absent = " ".join(value for one in self.where if one.comparison not in DENIED for value in one.values)
+        if (
+            is_empty
+            or left
+            or self.own.issubset(forms_of(absent, self.language))
+            or (self.is_list and not self.named())
+        ):
             raise NotExplained
         return query
 
@@ -94,8 +100,7 @@ class _Reader:
         used = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         # Rows that are only listed have all columns.
         columns = [one for one in self.columns if query.operation == "list" or one.kind == "key" or one.name in used]
-        # What rows don't say ties a question to no table.
-        values = " ".join(value for one in query.where if one.comparison in DENIED for value in one.values)
+        values = " ".join(value for one in query.where for value in one.values)
         own = self.about.union(forms_of(values, self.language), *(one.words for one in columns))
         words = [n for n, word in enumerate(self.tokens) if word not in JOINING]
         self.own = own.intersection(self.forms[n] for n in words)

@@ -196,6 +196,12 @@ def test_of_a_large_table_it_is_said_how_many_rows_are_quoted() -> None:
     assert quote.note == f"{len(quote.sentences)} of 20 rows, found by their words. Nothing was computed."
 
 
+def test_of_a_table_that_was_read_in_part_no_number_of_rows_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.retrieval.quotes.MAX_TEXT_CHARS", len(REGISTER.rstrip()))
+    (quote, *_) = register_quotes("What does goose 4 think of fishermen?", REGISTER.rstrip())
+    assert quote.note == ""
+
+
 def test_a_small_table_is_quoted_whole_though_the_passage_ends_in_it() -> None:
     text = (
         "Actions\n\n| what | who |\n|---|---|\n| order motors | Jan |\n| write it | Paul |\n| book a hall | Greta |\n"

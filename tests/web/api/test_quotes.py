@@ -225,6 +225,12 @@ def test_documents_are_listed_to_who_asks_for_them(client: FlaskClient, question
     )
 
 
+def test_it_is_said_if_the_listed_documents_are_not_all(client: FlaskClient) -> None:
+    upload(client, "The boat is green.", "boats.md")
+    answer = ask(client, "Which documents do I have?", document_ids=[2])["answer"]
+    assert answer == "The documents that this question is limited to (1 in all):\n\n- boats.md"
+
+
 def test_the_guide_is_not_among_the_documents_that_answers_speak_of(
     client: FlaskClient, services: Services, tmp_path: Path
 ) -> None:
