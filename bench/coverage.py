@@ -1,9 +1,9 @@
 """Questions that need a whole table, list or document: is the answer exact, and does it state its coverage?
 
-Seven parts by file: ``a``, ``b`` and ``c`` were in view while rules were made; ``c``, ``d``, ``e`` and ``g`` are by
-people who had not seen the rules. ``queries.json`` has a language model's queries for ``c``, ``d`` and ``e``. The
+Eight parts by file: ``a``, ``b`` and ``c`` were in view while rules were made; ``c``, ``d``, ``e``, ``g`` and ``h`` are
+by people who had not seen the rules. ``queries.json`` has a language model's queries for ``c``, ``d`` and ``e``. The
 author of the rules wrote ``f`` before the last of them, and computed its answers in plain Python. The files of ``g``
-are added after the others were asked. ``python -m bench.coverage a`` also prints the wrong answers in part ``a``.
+and ``h`` are added after the others were asked. ``python -m bench.coverage a`` also prints the wrong answers of ``a``.
 """
 
 import csv
@@ -50,8 +50,9 @@ def main(shown: Sequence[str] = ()) -> None:
             print_half(services, half, half in shown)
         for half in ("c", "d", "e"):
             print_queries(services, half)
-        add(services, "g/*")
-        print_half(services, "g", "g" in shown)
+        for half in ("g", "h"):
+            add(services, f"{half}/*")
+            print_half(services, half, half in shown)
         services.close()
 
 
