@@ -84,28 +84,22 @@ def instead_of_quotes(draft: Draft, *, connected: bool = False) -> str | None:
         return WELCOME
     if asks_for("greeting", draft.question):
         return HELLO
+    searched, nearest = draft.found.searched_documents, draft.found.nearest
     if names := draft.found.documents:
         count = draft.found.document_count
         more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []
-        is_limited = draft.found.searched_documents is not None
-        lead = DOCUMENTS_IN_SCOPE if is_limited else YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS
+        lead = DOCUMENTS_IN_SCOPE if searched is not None else YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS
         return f"{lead.format(count)}\n{_listed([*names, *more])}"
-    nearest = draft.found.nearest
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
-    if draft.found.nothing and (reply := _said_before(draft.question, draft.related)) is not None:
-        return f"{_nothing_found(draft)} {reply}"
     if draft.found.nothing:
-        lead = _nothing_found(draft)
+        lead = NOTHING_FOUND if searched is None else NOTHING_IN_SCOPE.format(n=f"{searched:,}")
+        if (reply := _said_before(draft.question, draft.related)) is not None:
+            return f"{lead} {reply}"
         if draft.found.language:
             lead += f" {FOREIGN.format(draft.found.language.capitalize())}"
         return f"{lead} {NEAREST}\n{_listed(nearest)}" if nearest else lead
     return None if draft.found.sources else NO_QUOTES if connected else NOTHING_TO_QUOTE
-
-
-def _nothing_found(draft: Draft) -> str:
-    searched = draft.found.searched_documents
-    return NOTHING_FOUND if searched is None else NOTHING_IN_SCOPE.format(n=f"{searched:,}")
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -136,9 +136,8 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
             chosen.append(n)
     compared = {at for one, at in zip(query.where, used, strict=True) if one.comparison in ORDER}
     compared |= {column} if column is not None and query.operation not in ("list", "count", "values") else set()
-    if not all(_is_comparable([rows[n][at] for n in usable]) for at in compared):
-        return None
-    if not chosen or (group is None) is not (query.group_by is None):
+    is_clear = all(_is_comparable([rows[n][at] for n in usable]) for at in compared)
+    if not (chosen and is_clear) or (group is None) is not (query.group_by is None):
         return None
     unit = "items" if table.is_list else "rows"
     conditions = [str(replace(one, column=head[at])) for one, at in zip(query.where, used, strict=True)]
