@@ -20,7 +20,7 @@ from msgspec.json import decode as from_json
 
 from rag_assistant.records.answers import Disagreement, Source
 from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION
-from rag_assistant.retrieval.dates import OLD_NAME, dates_in
+from rag_assistant.retrieval.dates import dates_in, is_called_old
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
@@ -89,7 +89,7 @@ def disagreements(question: str, sources: tuple[Source, ...], time: str = "") ->
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     dates = {one.n: (one.own_date or "", one.date_from == "file") for one in about}
     dates = {n: date for n, date in dates.items() if not time or date[0] < f"{time}~"}
-    old = {one.n for one in about if OLD_NAME.search(one.document)}
+    old = {one.n for one in about if is_called_old(one.document, one.date_from)}
     return tuple(
         Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates, old))
         for group in groups[:MAX_DISAGREEMENTS]

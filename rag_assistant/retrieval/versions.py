@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.records import Passage, Source
-from rag_assistant.retrieval.dates import OLD_NAME, YEAR, iso_dates
+from rag_assistant.retrieval.dates import YEAR, is_called_old, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
 Dated = TypeVar("Dated", Passage, Source)
@@ -65,7 +65,7 @@ def versions_in(passages: Sequence[Dated], time: str | None) -> list[tuple[Dated
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     then = [(group, [one for one in group if (one.date or "") < f"{time}~"]) for group in groups if len(group) > 1]
     return [
-        (max(valid, key=lambda one: (not OLD_NAME.search(one.document), one.date or "")), group)
+        (max(valid, key=lambda one: (not is_called_old(one.document, one.date_from), one.date or "")), group)
         for group, valid in then
         if valid
     ]

@@ -115,6 +115,8 @@ def test_what_is_called_old_is_not_current_though_its_file_was_changed_later() -
     assert preferred([OLD, GEESE, old], NOW) == [OLD, GEESE, old]
     assert preferred([OLD, GEESE, replace(old, document="policy (2).md")], NOW) != [OLD, GEESE, old]
     assert preferred([replace(OLD, document="policy_old.md"), GEESE, NEW], NOW)[0].document_id == NEW.document_id
+    by_hand = replace(old, date_from="person")
+    assert ids(preferred([OLD, GEESE, by_hand], NOW)) == [2, 1, 3]
 
 
 def test_what_was_added_later_is_not_newer() -> None:
