@@ -20,7 +20,6 @@ from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
-from rag_assistant.conversations.exchange.export import Signer
 from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
@@ -105,7 +104,6 @@ class Services(Stores):
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
         self.disk = Disk(self.data_dir)
-        self.signer = Signer(self.data_dir)
         self.process = ""
         database = engines.open_database(values, self.data_dir)
         leases = Leases(database, installation_id(self.data_dir), lambda: shared_settings(settings.current))

@@ -46,10 +46,6 @@ TOUCHES = {
         from argon2 import PasswordHasher
         hasher = PasswordHasher(1, 64, 1)
         return hasher.verify(hasher.hash("geese"), "geese")""",
-    "cryptography": """
-        from rag_assistant.conversations.exchange.export import Signer, is_signed
-        signer = Signer(folder)
-        return is_signed(b"geese", signer.sign(b"geese"), signer.public_key)""",
     "openai": """
         from rag_assistant.llm.sdk import open_client
         return bool(open_client("http://127.0.0.1:9/v1", None).chat.completions)""",

@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import click
 
@@ -10,7 +9,7 @@ from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.records.errors import ConversationDeleted, InvalidReceipts
+from rag_assistant.records.errors import ConversationDeleted
 
 TURNS_SHOWN = 20
 CONVERSATION = click.argument("conversation", type=ID)
@@ -98,38 +97,9 @@ def purge(api: Api, conversation: int, yes: bool) -> None:
     click.echo(f"Conversation {conversation} erased.")
 
 
-receipts = click.Group("receipts", help="Export signed receipts, and verify them.")
-
-
-@api_command("export", receipts)
+@api_command("receipts", history)
 @CONVERSATION
-def export_receipts(api: Api, conversation: int) -> None:
-    """Print the receipts of a conversation as a signed file."""
+def receipts(api: Api, conversation: int) -> None:
+    """Print the receipts of all answers of a conversation, and the answers, as lines of JSON."""
     for piece in api.text(f"/api/conversations/{conversation}/receipts"):
         click.echo(piece, nl=False)
-
-
-@api_command("key", receipts)
-def key(api: Api) -> None:
-    """Print the public key of this installation."""
-    click.echo(api.call("GET", "/api/receipts/key")["public_key"])
-
-
-@receipts.command("verify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--key", "public_key", help="The installation's public key; without it, the key in the file is shown.")
-def verify(file: Path, public_key: str | None) -> None:
-    """Check a file of receipts, offline: every line, and the signature."""
-    from rag_assistant.conversations.exchange.export import check_receipts
-
-    try:
-        with file.open("rb") as lines:
-            seal = check_receipts(lines)
-    except InvalidReceipts as error:
-        raise click.ClickException(str(error)) from error
-    if public_key is not None and public_key.strip().lower() != seal.key:
-        raise click.ClickException(f"The file was signed with another key: {seal.key}.")
-    count = f"{seal.receipts} receipt" if seal.receipts == 1 else f"{seal.receipts} receipts"
-    click.echo(f"Conversation {seal.conversation}: {count}, signed on {seal.signed_at[:10]}.")
-    if public_key is None:
-        click.echo(f"Signed with {seal.key}. Compare that with: rag-assistant receipts key")

@@ -58,6 +58,5 @@ def test_no_endpoint_is_forgotten(app: Flask) -> None:
     # Their answers hold what differs from process to process: a token, a key, salts and a signature.
     assert api - visited == {
         ("GET", "/api/settings/version"),
-        ("GET", "/api/receipts/key"),
         ("GET", "/api/conversations/<int:conversation_id>/receipts"),
     }

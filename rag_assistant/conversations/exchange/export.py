@@ -1,29 +1,15 @@
-"""Export of a conversation in pieces: Markdown for reading, JSON for further use; and its receipts, signed."""
+"""Export of a conversation in pieces: Markdown for reading, JSON for further use."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from msgspec import Meta, MsgspecError, Struct, to_builtins
-from msgspec.json import decode
 
 from rag_assistant.conversations.prompts import origin_of, title_for
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
-from rag_assistant.records.errors import InvalidReceipts
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
-from rag_assistant.runtime.data_dir import created_once
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 
 MAX_HEADING_CHARS = 100
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
@@ -138,94 +124,3 @@ def _plain(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return "".join(f"> {line}".rstrip() + "\n" for line in text.splitlines())
-
-
-Hex = Annotated[str, Meta(pattern=r"^[0-9a-f]+\Z")]
-
-
-class Seal(Struct, frozen=True, forbid_unknown_fields=True):
-    """The last line: which receipts were signed, by the SHA-256 of all lines before, when, and with which key."""
-
-    conversation: int
-    receipts: int
-    lines: Hex
-    key: Hex
-    signed_at: str
-    signature: Hex = "00"
-
-    @property
-    def signed(self) -> bytes:
-        """The signed part of the line."""
-        return _line({name: value for name, value in to_builtins(self).items() if name != "signature"})
-
-
-def signed_receipts(conversation_id: int, receipts: Iterable[dict[str, Any]], signer: Signer) -> Iterator[bytes]:
-    """Yield a file of receipts that anybody can check: a line each, and a signed one at the end."""
-    count, digest = 0, sha256()
-    for line in map(_line, receipts):
-        count += 1
-        digest.update(line)
-        yield line
-    moment = datetime.now(UTC).isoformat(timespec="seconds")
-    seal = Seal(conversation_id, count, digest.hexdigest(), signer.public_key, moment)
-    yield _line(to_builtins(seal) | {"signature": signer.sign(seal.signed)})
-
-
-def check_receipts(lines: Iterable[bytes]) -> Seal:
-    """Return the seal of a file that is as it was signed, with the key that the seal names. Raises InvalidReceipts."""
-    count, digest, last = -1, sha256(), b""
-    for line in lines:
-        digest.update(last)
-        count, last = count + 1, line
-    try:
-        seal = decode(last, type=Seal)
-    except (MsgspecError, ValueError, RecursionError) as error:
-        raise InvalidReceipts(
-            "The file has no signature at its end: it was cut off. Release 1.0 wrote and checks another format."
-        ) from error
-    is_whole = last == _line(to_builtins(seal)) and (seal.receipts, seal.lines) == (count, digest.hexdigest())
-    if not is_whole or not is_signed(seal.signed, seal.signature, seal.key):
-        raise InvalidReceipts("The signature does not match: the file was changed after it was signed.")
-    return seal
-
-
-def _line(value: dict[str, Any]) -> bytes:
-    """Return canonical JSON: sorted names, no blanks, ASCII."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-
-
-KEY_FILE = "receipts.key"
-
-
-class Signer:
-    """Signs with the key of a data folder."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / KEY_FILE
-
-    @property
-    def public_key(self) -> str:
-        """The public key for verifying signatures."""
-        return self._key.public_key().public_bytes_raw().hex()
-
-    def sign(self, message: bytes) -> str:
-        return self._key.sign(message).hex()
-
-    @cached_property
-    def _key(self) -> Ed25519PrivateKey:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        key = created_once(self._path, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
-        return Ed25519PrivateKey.from_private_bytes(key)
-
-
-def is_signed(message: bytes, signature: str, public_key: str) -> bool:
-    """Return whether a message was signed with the private key of a public one."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(bytes.fromhex(signature), message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True

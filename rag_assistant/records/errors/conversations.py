@@ -49,10 +49,6 @@ class TurnErased(Conflict):
     sentence = "Turn {number} was erased. Only its place in the conversation is left."
 
 
-class InvalidReceipts(AssistantError):
-    """A receipts file was altered."""
-
-
 class TurnNotRetryable(Conflict):
     """The turn cannot be retried in its current state."""
 

@@ -192,12 +192,6 @@ def receipt(turn_id: int) -> Response:
     return jsonify(views.receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
 
 
-@blueprint.get("/receipts/key", policy=READ, answer={"public_key": str})
-def receipts_key() -> Response:
-    """Return this installation's public key for verifying receipt files."""
-    return jsonify(public_key=services().signer.public_key)
-
-
 @blueprint.get(
     "/search",
     policy=READ,
