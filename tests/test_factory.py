@@ -22,7 +22,6 @@ SHARED = {
     "local_servers": "what runs on this machine is seen by administrators",
     "retention": "it moves and erases what nobody used, whosever it is",
     "data_dir": "it is the server's",
-    "signer": "it signs for the installation what a person's own store gives",
     "guide": "it comes with the program",
     "sources": "its states are seen by administrators",
     "files_probe": "it tells whether the files can be reached",
