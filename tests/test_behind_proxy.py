@@ -140,6 +140,7 @@ def certificate(folder: Path, proxy: subprocess.Popen[bytes], log: Path) -> Path
     return folder / "pki" / "authorities" / "local" / "root.crt"
 
 
+@pytest.mark.long
 def test_accounts_work_below_a_path_behind_https(site: Site, stub: StubModel) -> None:
     # Who is not signed in is led to the login below the path, and from there to where they wanted to go.
     led = site.open("GET", f"{PATH}/documents")

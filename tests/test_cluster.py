@@ -105,6 +105,7 @@ def test_who_hung_for_longer_than_a_lease_ends_its_answer_as_the_others_did_and_
     assert ended["answer"].startswith(read.text)
 
 
+@pytest.mark.long
 def test_the_document_of_a_killed_server_becomes_ready_through_another_one(
     servers: tuple[ServerProcess, ServerProcess],
 ) -> None:

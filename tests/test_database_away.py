@@ -31,6 +31,7 @@ def server(tmp_path: Path, stub: StubModel, server_fork: ServerFork) -> Iterator
     server.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", SECONDS)
 def test_an_answer_that_ends_while_the_disk_is_full_is_stored_whole(
     server: ServerProcess, stub: StubModel, seconds: float

@@ -82,6 +82,7 @@ class Browser:
         return self.send("POST", "/api/documents", body.encode(), "multipart/form-data; boundary=x")
 
 
+@pytest.mark.long
 def test_a_disk_with_no_byte_left_lets_people_sign_in_and_delete(server: ServerProcess) -> None:
     ann = Browser(server)
     assert ann.sign_in() == 303

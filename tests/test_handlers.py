@@ -52,6 +52,7 @@ def free_names(scope: ast.AST) -> set[str]:
     return set(chain.from_iterable(map(names, nodes))) - parameters(scope) - stored - handled
 
 
+@pytest.mark.long
 def test_no_handler_deletes_a_name_that_its_function_uses() -> None:
     assert [(path, *found) for path in FILES for found in deleted_names(path.read_text())] == []
 

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ MIN_SECONDS = 0.001
 # A pattern that is not linear takes longer than a loop that copies what is before.
 CHARS_OF_A_PATTERN, MIN_SECONDS_OF_A_PATTERN = 2_000, 0.0002
 # So that each test ends in time.
-SHARES = 6
+SHARES = 3
 # An exponential pattern doesn't come to the end of more.
 FEW_CHARS, MANY_CHARS = 22, 400
 
@@ -56,12 +56,16 @@ def superlinear(pattern: Pattern, every: bool = False) -> str | None:
     return None
 
 
+@cache
+def patterns() -> list[Pattern]:
+    return list(every_pattern())
+
+
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_pattern_of_the_package_is_linear(share: int, every: bool) -> None:
-    patterns = list(every_pattern())
-    assert len(patterns) > 250
-    assert [found for one in patterns[share::SHARES] if (found := superlinear(one, every))] == []
+    assert len(patterns()) > 250
+    assert [found for one in patterns()[share::SHARES] if (found := superlinear(one, every))] == []
 
 
 def test_no_pattern_is_made_where_no_test_sees_it() -> None:

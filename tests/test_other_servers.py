@@ -115,6 +115,7 @@ def packed_zeros() -> bytes:
     return gzip.compress(bytes(60_000_000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ask", ASKING)
 def test_what_is_packed_does_not_take_the_memory_of_what_it_becomes(ask: Ask, tmp_path: Path) -> None:
     packed = packed_zeros()

@@ -162,6 +162,7 @@ def test_the_size_of_an_extra_is_the_one_beside_it() -> None:
         assert told[name] in beside, name
 
 
+@pytest.mark.long
 def test_the_size_of_an_installation_is_one_number() -> None:
     written = [TEXT["README.md"], TEXT["docs/running.md"], (PROJECT / "deploy" / "unused-packages.txt").read_text()]
     assert all("760 MB" in text or "of 760" in text for text in written)

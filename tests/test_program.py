@@ -146,6 +146,7 @@ def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: 
     assert served == [("localhost", "8001")]
 
 
+@pytest.mark.long
 def test_what_few_requests_need_is_not_loaded_with_the_application(tmp_path: Path) -> None:
     code = "import sys; from rag_assistant.web import create_app; create_app(); print(*sys.modules)"
     environment = os.environ | {"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "settings.json")}

@@ -81,6 +81,7 @@ def test_a_web_without_a_worker_answers_and_says_for_what_documents_wait(start: 
     assert worker.send("GET", "/healthz", None, "text/plain")[0] == 200
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("postgres_server")
 def test_a_worker_that_is_told_to_end_hands_over_at_once(start: Start) -> None:
     # Never taken for dead: what the other one takes over was handed over.
@@ -96,6 +97,7 @@ def test_a_worker_that_is_told_to_end_hands_over_at_once(start: Start) -> None:
     assert {web.call("GET", f"/api/documents/{one}")[1]["state"] for one in ids} == {"ready"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("postgres_server")
 def test_who_drains_says_so_and_takes_questions_until_nobody_sends_any(start: Start) -> None:
     web = start("web", DRAIN_SECONDS=str(DRAIN_SECONDS))

@@ -161,6 +161,7 @@ def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerPr
         assert forked.call("GET", f"/api/turns/{stream.turn_id}")[1]["answer"] == stream.text
 
 
+@pytest.mark.long
 def test_an_end_on_request_keeps_how_far_an_answer_came_that_nobody_follows(
     forked: ServerProcess, stub: StubModel
 ) -> None:

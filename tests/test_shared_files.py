@@ -75,6 +75,7 @@ def state(server: ServerProcess, number: int) -> str:
     return str(server.call("GET", f"/api/documents/{number}")[1]["state"])
 
 
+@pytest.mark.long
 def test_what_was_accepted_outlives_the_bucket_and_both_servers_and_is_shown_and_deleted_through_either(
     servers: tuple[ServerProcess, ServerProcess], bucket: S3Server
 ) -> None:

@@ -166,6 +166,7 @@ def test_who_says_no_more_is_sent_away(hurried: ServerProcess, half: bytes) -> N
         assert connection.recv(1) == b""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("head", "one"),
     [

@@ -100,6 +100,7 @@ def watch_length(page: Page) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     page: Page, server: ServerProcess, stub: StubModel
@@ -184,6 +185,7 @@ def two_windows(context: BrowserContext, page: Page) -> Page:
     return other
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_second_window_shows_what_is_asked_in_the_first_and_does_not_fetch_again_what_nobody_changed(
     context: BrowserContext, page: Page, stub: StubModel

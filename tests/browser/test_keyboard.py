@@ -73,6 +73,7 @@ def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: 
     expect(page).to_have_url(re.compile(r":\d+/$"))
 
 
+@pytest.mark.long
 def test_arrows_go_through_the_list_and_only_one_row_takes_part_in_tabbing(page: Page, server: ServerProcess) -> None:
     fill(server, 5)
     page.goto("/conversations/2")

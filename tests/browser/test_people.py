@@ -59,6 +59,7 @@ def other(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.long
 def test_whoever_is_signed_out_elsewhere_in_the_middle_of_an_answer_is_led_to_sign_in(
     page: Page, playwright: Playwright, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -11,6 +11,7 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess) -> None:
     documents = server.call("GET", "/api/documents")[1]["documents"]

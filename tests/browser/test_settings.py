@@ -39,6 +39,7 @@ def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page,
     page.wait_for_function("document.querySelectorAll('.setting:not([hidden])').length > 40")
 
 
+@pytest.mark.long
 def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_until_it_is_mended(
     page: Page, file: Path
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, s
     expect(panel.get_by_role("alert")).to_have_text("The server cannot be reached.")
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODELS_OFFERED='["small", "large"]')
 def test_a_question_goes_to_the_chosen_model_and_so_does_the_next(page: Page, stub: StubModel) -> None:
     page.goto("/")

@@ -88,6 +88,7 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     expect(page.locator("#library")).not_to_contain_text("hidden")
 
 
+@pytest.mark.long
 @pytest.mark.own_window
 def test_the_files_in_an_archive_take_its_place_in_the_list(page: Page) -> None:
     content = archive({"sea/gulls.txt": "Gulls nest.", "swans.txt": "Swans fly.", "film.mkv": b"\x1aE\xdf\xa3\0\0"})

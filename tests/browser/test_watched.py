@@ -78,6 +78,7 @@ def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: Ser
     expect(states.first).to_be_visible()  # It stays open while it changes.
 
 
+@pytest.mark.long
 def test_an_open_list_in_which_nothing_happens_is_left_alone(page: Page, server: ServerProcess) -> None:
     page.goto("/")  # The first page tells the server in which time zone it is read.
     server.upload("geese.txt", "The keeper feeds seventeen geese.")

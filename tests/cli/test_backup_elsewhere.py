@@ -97,6 +97,7 @@ def ran(shell: Shell, *words: str) -> str:
     return result.output
 
 
+@pytest.mark.long
 def test_what_goes_from_sqlite_to_postgresql_and_s3_and_back_is_the_same(
     filled: Shell, cluster: Shell, postgres_database: str, s3: S3Server, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_what_goes_into_a_pipe_holds_no_progress(shell: Shell, tmp_path: Path) -
     assert reindexed.count("\n") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("reindex",), ("doctor", "--fix"), ("reindex", "--read-again")])
 def test_what_is_beside_a_server_is_done_by_it_and_ends(shell: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
     path = tmp_path / "geese.txt"

@@ -79,6 +79,7 @@ def test_only_one_of_several_processes_makes_it(services: Services, folder: Path
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_of_servers_on_one_postgresql_one_makes_it_and_another_once_that_one_is_gone(
     postgres_database: str, tmp_path: Path, folder: Path
 ) -> None:

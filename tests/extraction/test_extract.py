@@ -201,6 +201,7 @@ def test_a_child_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch:
     assert psutil.Process().memory_info().rss - before < 50_000_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ending", "words"), [("time.sleep(60)", "longer than 5 seconds"), ("print('{}', flush=True)", "made no sense")]
 )

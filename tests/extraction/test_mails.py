@@ -275,6 +275,7 @@ def test_a_mail_of_outlook_whose_text_is_not_read_says_so(tmp_path: Path) -> Non
     assert found.warning == RTF_NOT_READ
 
 
+@pytest.mark.long
 def test_a_mail_whose_attachments_cannot_all_be_found_says_so(tmp_path: Path) -> None:
     kinds_of_parts = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(1000))
     found = read(tmp_path, f"From: ann@example.org\nMIME-Version: 1.0\n{kinds_of_parts}\nText.\n")

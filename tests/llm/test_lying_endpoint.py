@@ -127,6 +127,7 @@ def test_the_text_of_a_packed_stream_is_there_as_it_arrives(client: ModelClient)
         assert text_until_interrupted(client, url) == "geese " * 2000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("head", "piece"),
     [

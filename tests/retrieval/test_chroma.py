@@ -350,6 +350,7 @@ def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
         index.close()
 
 
+@pytest.mark.long
 def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(store: Store, tmp_path: Path) -> None:
     store.add(*range(10, 30))
     first, second = (ChromaIndex(store, KNOWN, tmp_path / "chroma") for _ in range(2))
@@ -403,6 +404,7 @@ def test_a_server_of_ones_own_gets_the_headers_and_is_mended_too(store: Store, t
             server.kill()
 
 
+@pytest.mark.long
 def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Store, tmp_path: Path) -> None:
     store.add(1)
     index = ChromaIndex(store, KNOWN, tmp_path / "chroma", "http://127.0.0.1:9")

@@ -99,6 +99,7 @@ def test_the_model_is_quantised_once(embedders: Path, monkeypatch: pytest.Monkey
     assert quantised(minilm.EMBEDDING_MODEL.checked(), embedders) == made
 
 
+@pytest.mark.long
 def test_the_model_is_quantised_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"no model")
     with pytest.raises(EmbedderFailed, match="cannot be quantised: .*broken.onnx"):
@@ -106,6 +107,7 @@ def test_the_model_is_quantised_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list((tmp_path / "embedders").iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_disk_without_room_for_quantising_is_named_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"cut short, as a full disk leaves it")
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))

@@ -109,6 +109,7 @@ def test_of_changes_that_overlap_each_chunk_is_found_once(shelf: Shelf) -> None:
     assert (sorted(hits), len(set(hits))) == ([1, 2, 3], 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("few", [0, 2000])
 def test_in_a_scope_it_finds_all_that_is_there(shelf: Shelf, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr(keyword_search, "MAX_FEW", few)

@@ -33,6 +33,7 @@ def test_a_question_is_nearest_to_its_answer_in_another_language(model: Multilin
     assert set(np.argsort(-cosines)[:4]) == {0, 1, 2, 3}
 
 
+@pytest.mark.long
 def test_the_end_of_a_text_longer_than_the_model_reads_at_once_counts(model: MultilingualE5) -> None:
     ends = model.embed([LONG + TEXTS[0], LONG + "Invoices are payable within thirty days."])
     assert ends[0] @ ends[1] < 0.9999

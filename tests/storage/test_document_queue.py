@@ -57,6 +57,7 @@ class Worker:
             self.finished.append(document_id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_of_four_workers_each_document_is_done_by_one_and_none_is_lost_when_one_dies(database: Database) -> None:
     shelf = Shelf(database)
@@ -108,6 +109,7 @@ def test_people_who_share_workers_take_turns_however_many_documents_one_of_them_
     assert (worker.owner_of(anns[0]), worker.owner_of(bens[0]), worker.owner_of(0)) == (*owners, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_somebody_with_one_document_does_not_wait_for_all_of_two_who_added_many(database: Database) -> None:
     shelf, worker = Shelf(database), DocumentStore(database, "here", "worker")

@@ -85,6 +85,7 @@ def test_one_of_two_administrators_stays(database: Database, way: str) -> None:
         assert refused(at_once(lambda: store.change(ada.id, {"role": "member"}), other), LastAdmin) == 1
 
 
+@pytest.mark.long
 @both_engines
 def test_one_of_two_administrators_stays_who_are_deleted(database: Database) -> None:
     store = PeopleStore(database)
@@ -107,6 +108,7 @@ def test_one_of_two_is_the_first_account(database: Database) -> None:
         assert refused(at_once(*makes), AccountsExist) == 1
 
 
+@pytest.mark.long
 @both_engines
 def test_one_of_two_ways_to_sign_in_stays(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
@@ -150,6 +152,7 @@ def test_one_of_two_links_is_good(database: Database) -> None:
         assert refused(at_once(*looks), LinkOver) == 1
 
 
+@pytest.mark.long
 @both_engines
 def test_a_person_has_one_link_to_a_conversation(database: Database) -> None:
     ada, bob = (PeopleStore(database).add(name, "member", None) for name in ("Ada", "Bob"))
@@ -161,6 +164,7 @@ def test_a_person_has_one_link_to_a_conversation(database: Database) -> None:
         assert [one.person for one in store.of(shared.id)] == [bob.name]
 
 
+@pytest.mark.long
 @both_engines
 def test_one_of_two_libraries_stays(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
@@ -186,6 +190,7 @@ def test_no_more_are_pinned_than_may_be(database: Database, monkeypatch: pytest.
         assert refused(at_once(*pins), TooManyPinned) == 1
 
 
+@pytest.mark.long
 @both_engines
 @pytest.mark.parametrize("limits", [(1, None), (None, 1)], ids=["at once", "per minute"])
 def test_no_more_is_asked_than_may_be(database: Database, limits: tuple[int | None, int | None]) -> None:
@@ -210,6 +215,7 @@ def test_no_more_is_stored_than_may_be(database: Database) -> None:
         assert refused(at_once(*(lambda one=one: store.add(one, 10) for one in pair)), StorageLimitReached) == 1
 
 
+@pytest.mark.long
 @both_engines
 def test_no_more_sessions_are_open_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "MAX_SESSIONS", 1)

@@ -38,6 +38,7 @@ def analyze(database: Database) -> None:
         connection.exec_driver_sql("ANALYZE")
 
 
+@pytest.mark.long
 @both_engines
 def test_a_month_of_everybody_is_at_most_one_row_for_each_hour(
     database: Database, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ def test_what_is_wrong_is_told_from_there(
         read(content, tmp_path, **limits)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,6 +257,7 @@ def test_numbers_that_do_not_fit_the_turns_are_refused(part: dict[str, Any], sai
     assert said in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_large_export_is_read_an_entry_at_a_time() -> None:
     """Memory beside the text itself and what is kept of it, as Python counts it."""
     (chat,) = samples.open_webui()

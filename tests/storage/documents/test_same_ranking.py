@@ -38,6 +38,7 @@ def headings() -> list[str]:
     return [line.strip("# ") for line in lines if line.startswith("#")][::3]
 
 
+@pytest.mark.long
 def test_both_engines_rank_alike(both: list[Shelf], monkeypatch: pytest.MonkeyPatch) -> None:
     assert share_of_the_same(both, headings()) >= 0.95
     # As in a library where the rarest words alone choose the candidates.

@@ -84,6 +84,7 @@ def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None
         assert sorted(pool.map(ask_at_once, range(3))) == [200, 429, 429]
 
 
+@pytest.mark.long
 def test_questions_that_are_not_kept_count_among_the_answers_at_once(limited: Flask, stub: StubModel) -> None:
     stub.default = Reply("word " * 20, seconds_between=0.1)
     ann = client_of(limited, "Ann")

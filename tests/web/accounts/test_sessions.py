@@ -139,6 +139,7 @@ def test_an_upload_of_nobody_is_refused_before_it_is_read(client: FlaskClient, s
     assert services.uploads.names() == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["session ended", "password changed", "account disabled"])
 def test_a_stream_ends_within_five_seconds_of_what_let_it_in(
     app: Flask, services: Services, ben: Person, stub: StubModel, how: str

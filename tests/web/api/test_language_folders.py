@@ -42,6 +42,7 @@ def client(
     services.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("language", "every"),
     [("hindi", 4), *(pytest.param(one, 1, marks=pytest.mark.long) for one in ("german", "hindi", "chinese"))],

@@ -161,6 +161,7 @@ def test_a_command_keeps_a_note_and_refuses_none(client: FlaskClient) -> None:
     assert client.get("/api/notes").json["notes"][0]["text"] == "The key is red."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("how", ["turn", "conversation"])
 def test_a_note_goes_with_its_turn_from_receipts_too(

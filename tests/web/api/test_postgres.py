@@ -36,6 +36,7 @@ def test_a_document_is_cited_the_window_moves_and_deleted_is_gone(client: FlaskC
     assert client.get("/readyz").status_code == 200
 
 
+@pytest.mark.long
 def test_a_table_says_there_why_it_stopped_and_goes_on(client: FlaskClient, stub: StubModel) -> None:
     for number in range(6):
         upload(client, f"House {number} has a door.", f"{number}.txt")
@@ -57,6 +58,7 @@ def test_numbers_above_every_turn_are_no_errors_there(client: FlaskClient) -> No
     assert client.post(f"/turns/{turn}/versions", data={"version": "99999999999"}).status_code == 422
 
 
+@pytest.mark.long
 def test_a_library_that_pgvector_searches_is_ready_and_sound(client: FlaskClient, services: Services) -> None:
     document = upload(client, "The lighthouse keeper feeds seventeen geese.")
     assert client.get("/api/search?q=geese").json["passages"]

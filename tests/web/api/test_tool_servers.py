@@ -194,6 +194,7 @@ def test_a_server_over_http_is_listed_and_called(address: str) -> None:
     server.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_command", [True, False])
 def test_a_result_that_is_too_large_ends_the_connection_alone(
     is_command: bool, kept: Path, request: pytest.FixtureRequest

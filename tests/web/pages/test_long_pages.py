@@ -16,6 +16,7 @@ PAGE = {"Accept": "text/html"}
 TURN = re.compile(r"<span>Turn (\d+)</span>")
 
 
+@pytest.mark.long
 def test_a_receipt_of_thousands_of_turns_has_pages(client: FlaskClient, services: Services) -> None:
     turn_id, count = ask(client)["turn_id"], 2000
     said = [{"role": role, "content": f"{role} {n}"} for n in range(1, count + 1) for role in ("user", "assistant")]

@@ -160,6 +160,7 @@ def test_alone_there_is_nobody_to_share_with(client: FlaskClient) -> None:
     assert "/links" not in client.get(f"/conversations/{conversation}", headers=PAGE).text
 
 
+@pytest.mark.long
 def test_a_page_of_long_answers_renders_the_newest_and_shows_the_others_as_they_are(
     ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:

@@ -47,6 +47,7 @@ def turns(app: Flask) -> object:
     return app.extensions["assistant"].settings.current.max_history_turns
 
 
+@pytest.mark.long
 def test_what_is_saved_through_any_of_them_holds_at_all_and_writes_no_file(webs: list[Flask], tmp_path: Path) -> None:
     one, other = (app.test_client() for app in webs)
     differs = "max_history_turns is 5 here and 3 at another server."
@@ -64,6 +65,7 @@ def test_what_is_saved_through_any_of_them_holds_at_all_and_writes_no_file(webs:
     assert turns(webs[1]) == 16
 
 
+@pytest.mark.long
 def test_a_page_from_before_anothers_change_saves_nothing_and_no_key_is_kept(
     webs: list[Flask],
 ) -> None:

@@ -118,6 +118,7 @@ ROUTES: dict[str, tuple[str, str, Callable[[], list[tuple[str, Any]]]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_field_is_dropped_silently(client: FlaskClient, stub: StubModel, route: str) -> None:
     path, messages, fields = ROUTES[route]
