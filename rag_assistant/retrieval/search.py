@@ -123,7 +123,8 @@ class Retriever:
             results = [self.find(part, share, library, budget_tokens, for_model=for_model) for part in parts]
             return _together(results, budget_tokens)
         passages, best_cosine = self._candidates(query, limit, library)
-        passages = [one for one in passages if one.score > 0]
+        # Of chosen documents a model reads what is there, in whatever language.
+        passages = [one for one in passages if one.score > 0 or (for_model and library.scope)]
         # The guide answers questions about the assistant: it is left out where a person's document answers best, and
         # is never merely the nearest.
         own = [one for one in passages if not one.of_guide]

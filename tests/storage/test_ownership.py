@@ -13,6 +13,7 @@ from rag_assistant.records import EVERYTHING, Document, NewDocument, Person, Que
 from rag_assistant.records.errors import (
     ConversationNotFound,
     DocumentNotFound,
+    GridNotFound,
     LibraryNotFound,
     LibraryReadOnly,
 )
@@ -25,6 +26,7 @@ from rag_assistant.storage.conversations.versions import RatingStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.grids import GridStore
 from rag_assistant.storage.tables import libraries, library_shares
 from tests.conftest import both_engines
 from tests.testkit.shelf import Shelf
@@ -83,6 +85,14 @@ def test_the_first_account_is_an_administrator_and_gets_all_that_was_there(datab
 def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: Desk, database: Database) -> None:
     made = ConversationManager(database).create("By a command")
     document, _ = DocumentStore(database, "here").add(new("by a command"))
+    grids = GridStore(database)
+    made_grid = grids.add(
+        {"name": "By a command", "columns": [{"id": None, "name": "", "question": "Why?", "type": "text"}]}
+    )
+    assert GridStore(database.for_person(ann.person.id)).get(made_grid.id).mine
+    assert grids.change(made_grid.id, {"name": "And changed by it"}).mine
+    with pytest.raises(GridNotFound):
+        GridStore(database.for_person(ben.person.id)).get(made_grid.id)
     assert ann.conversations.get(made.id).title == "By a command"
     assert ann.documents.get(document.id) == document
     with pytest.raises(ConversationNotFound):

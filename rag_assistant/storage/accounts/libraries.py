@@ -9,7 +9,7 @@ from rag_assistant.records import Access, LibraryRecord, Share, Shared
 from rag_assistant.records.errors import AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import row_of_person
 from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
-from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of
+from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of, owner_of_new
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
 Kind = TypeVar("Kind", bound=Shared)
@@ -50,7 +50,7 @@ class SharedStore(Store, Generic[Kind]):
 
     def _add(self, values: Mapping[str, Any]) -> Kind:
         with self._database.write() as connection:
-            own = {**values, "person_id": person_of(connection)}
+            own = {**values, "person_id": owner_of_new(connection)}
             self._refuse_taken_name(connection, own)
             item_id = insert_row(connection, self.table, own)
         return self.get(item_id)
@@ -79,7 +79,7 @@ class SharedStore(Store, Generic[Kind]):
         row = connection.execute(query.with_for_update()).mappings().first()
         if row is None:
             raise self.not_found(item_id)
-        if row["person_id"] != person:
+        if person is not None and row["person_id"] != person:
             written = query.where(table.c.id.in_(self.of(person, "write")))
             if not writers or connection.execute(written).first() is None:
                 raise self.not_owner(row["name"])
@@ -97,7 +97,7 @@ class SharedStore(Store, Generic[Kind]):
         shared = connection.execute(joined.order_by(people.c.name_key)).all()
         records = []
         for row in rows:
-            own, mine = [one for one in shared if one.item_id == row["id"]], row["person_id"] == person
+            own, mine = [one for one in shared if one.item_id == row["id"]], person in (None, row["person_id"])
             lets_write = any(one.person_id == person and one.access == "write" for one in own)
             more = {
                 self.item_id.name: row["id"],

@@ -83,7 +83,7 @@ class ProjectStore(SharedStore[Project]):
 
     def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
         # Each is a model at /v1, under its name.
-        same = projects.c.name == values["name"], projects.c.person_id == values["person_id"]
+        same = projects.c.name == values["name"], projects.c.person_id.is_not_distinct_from(values["person_id"])
         if connection.execute(select(projects).where(*same, projects.c.id != values.get("id", 0))).first() is not None:
             raise ProjectExists(values["name"])
 

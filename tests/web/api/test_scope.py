@@ -124,3 +124,10 @@ def test_all_documents_are_offered_where_the_model_cites_none_of_what_is_near(cl
     assert (answer["support"], answer["search"]["support"]) == ("uncited", "nothing_found")
     page = client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
     assert "Ask all documents in a new conversation" in page
+
+
+def test_a_model_gets_what_a_chosen_document_has_whatever_its_words(client: FlaskClient, stub: StubModel) -> None:
+    asked = "Sind Haustiere erlaubt?"
+    assert named(ask(client, asked)) == set()
+    assert named(ask(client, asked, document_ids=[2])) == {"ducks.txt"}
+    assert DUCKS in str(stub.requests[-1].messages)
