@@ -10,7 +10,7 @@ import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -67,20 +67,16 @@ def drop_unused(data_dir: Path) -> None:
 
 def installation_id(data_dir: Path) -> str:
     """Return this installation's id, made at its first start; it tells our turns apart. Raises SettingsError."""
+    path = data_dir / INSTALLATION_FILE
     try:
-        return created_once(data_dir / INSTALLATION_FILE, lambda: uuid.uuid4().hex.encode()).decode()
+        if not size_of(path):
+            with _one_at_a_time(data_dir):
+                if not size_of(path):  # Nobody was faster.
+                    with written_whole(path) as file:
+                        file.write(uuid.uuid4().hex.encode())
+        return path.read_text()
     except OSError as error:
         raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
-
-
-def created_once(path: Path, content: Callable[[], bytes]) -> bytes:
-    """Return what a file holds that is created by the first process that needs it, for its owner alone."""
-    if not size_of(path):
-        with _one_at_a_time(path.parent):
-            if not size_of(path):
-                with written_whole(path) as file:
-                    file.write(content())
-    return path.read_bytes()
 
 
 @contextlib.contextmanager
