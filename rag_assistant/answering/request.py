@@ -97,7 +97,7 @@ class SearchResult(Struct, frozen=True):
         # A follow-up such as "and of backups?" is about these alone.
         is_whole = bool(content_words(self.query.text))
         question = self.query.text if is_whole else f"{self.query.context} {self.query.text}"
-        return disagreements(question, self.sources, self.time or self.today)
+        return disagreements(question, self.sources, self.time, self.today)
 
     @property
     def nothing(self) -> bool:

@@ -218,19 +218,29 @@ class Coverage(Struct, frozen=True):
 
 
 class Disagreement(Struct, frozen=True):
-    """Values for one thing, each with the passages of documents that state it; ``newer`` is that of the newest."""
+    """Values for one thing, each with the passages of documents that state it; ``newer`` is that of the newest.
+
+    With ``time`` it is the one that was in force then.
+    """
 
     values: tuple[str, ...]
     passages: tuple[tuple[Number, ...], ...]
     newer: str | None = None
+    time: str | None = None
 
     def __str__(self) -> str:
-        return f"{self._stated}; newer: {self.newer}" if self.newer else self._stated
+        when = f"in force {self.time}" if self.time else "newer"
+        return f"{self._stated}; {when}: {self.newer}" if self.newer else self._stated
 
     @property
     def sentence(self) -> str:
-        newer = f" The newer document says {self.newer}." if self.newer else ""
-        return f"Your documents disagree: {self._stated}.{newer}"
+        value, date = self.newer, self.time
+        newest = f" The newer document says {value}." if value else ""
+        if value and date:
+            newest = (
+                f" In force on {date}: {value}." if len(date) > len("2024-05") else f" In force in {date}: {value}."
+            )
+        return f"Your documents disagree: {self._stated}.{newest}"
 
     @property
     def _stated(self) -> str:

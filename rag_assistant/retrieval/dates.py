@@ -68,7 +68,9 @@ CHANGED = 1
 # A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
 TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
 REVISIONS = re.compile(_DATA["revisions"], re.IGNORECASE)
-OLD_NAME = re.compile(rf"(?<![^\W_])(?:{_DATA['old']})(?![^\W_])", re.IGNORECASE)
+OLD = _DATA["old"]
+OLD_NAME = re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{OLD})(?![A-Za-zÀ-ÿء-ي])", re.IGNORECASE)
+MONTH_NAME = rf"(?<![^\W\d_])(?:{'|'.join(_DATA['months'])})(?![^\W\d_])"
 # A date alone on its line, not one of a list; a place may precede it.
 ALONE = re.compile(r"(?:^|\n)(?![ \t]*[-*+•] )[^\w\n]{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")
 CHARS_READ, CHARS_BEFORE, CHARS_FOR_ALONE = 3_000, 100, 600

@@ -1,4 +1,4 @@
-"""Find what passages of different documents say differently about what a question asks. Pure.
+"""Find what passages of a document's versions say differently about what a question asks. Pure.
 
 Two sentences disagree if they say the same in the same words, but for one figure with its unit, date, time, name or
 "not". A number without a unit is no figure: chapter 3 and chapter 4 are no contradiction, nor are two telephone
@@ -20,79 +20,97 @@ from msgspec.json import decode as from_json
 
 from rag_assistant.records.answers import Disagreement, Source
 from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION
-from rag_assistant.retrieval.dates import dates_in, is_called_old
+from rag_assistant.retrieval.dates import YEAR, dates_in, is_called_old, iso_dates
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
+from rag_assistant.retrieval.versions import are_versions, name_words
 
 # Words and patterns in English and German: numbers, what is no unit, labels of numbers.
 WORDS = from_json(get_data(str(__package__), "values.json") or b"")
 NUMBERS: dict[str, int] = WORDS["numbers"]
-PARTS = {"NUMBERS": "|".join(NUMBERS), "NO_UNIT": "|".join([*NUMBERS, *WORDS["no_unit"].split()])}
+NO_UNIT = "|".join([*NUMBERS, *WORDS["no_unit"].split()])
+PARTS = {"NUMBERS": "|".join(NUMBERS), "NO_UNIT": NO_UNIT, **WORDS["units"]}
 # "28 vacation" is part of "28 vacation days". What stands alone has the key or the column before it as its unit.
 PATTERNS = {
     name: re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], text), re.IGNORECASE)
     for name, text in WORDS["patterns"].items()
 }
+# What a question asks, and what a value of the kind that it asks for looks like, behind its unit or its kind.
+ASKS = {name: pattern for name, pattern in PATTERNS.items() if name.startswith("asks_")}
+KINDS = {f"asks_{name}": PATTERNS[f"is_{name}"] for name in ("price", "amount", "when")}
 MAX_BEFORE_CHARS, UNIT_CHARS = 14, 4
 ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure, and so are 4.5 and 4.50.
 
 # A unit, "date" or "time"; and how much, or when.
 Amount = tuple[str, Any]
-# How many passages are compared, how much of each, and how many of its sentences.
-MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES = 12, 3_000, 4
+# How many passages are read, how much of each, how many of its sentences, and how many of these are compared.
+MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES, MAX_BEST = 12, 3_000, 12, 4
 MAX_LEAD_CHARS, MAX_DISAGREEMENTS = 80, 3
 # The share of the question's content words that both sentences must have, of two both; and the share of their own words
 # in common.
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
 # A key with its value is a line of its own.
 BREAK = re.compile(rf"{LINE.pattern}|\n(?=[^\W\d_a-z][^\n:|]{{0,40}}:\s)")
-# In the names of documents: years, other long numbers, and words for their kind or version.
-YEAR, DATE, NUMBER = PATTERNS["year_in_name"], PATTERNS["date_in_name"], PATTERNS["number_in_name"]
-GENERIC = frozenset(map(stem, WORDS["generic"].split()))
 
 
 class _Sentence(Struct, frozen=True):
-    """A sentence with its stems but for values, those of its document's name and section, and all it may be about."""
+    """A sentence with its stems but for values, and all it may be about; the best are compared."""
 
     source: Source
     text: str
     stems: frozenset[str]
-    origin: frozenset[str]
     about: frozenset[str]
+    is_best: bool
     values: dict[Amount, str]
     negations: int
 
 
 @lru_cache(maxsize=8)  # A request is built several times.
-def disagreements(question: str, sources: tuple[Source, ...], time: str = "") -> tuple[Disagreement, ...]:
-    """Return what sources of different documents state differently about a question, best sources first.
+def disagreements(
+    question: str, sources: tuple[Source, ...], time: str | None = None, today: str = ""
+) -> tuple[Disagreement, ...]:
+    """Return what sources of a document's versions state differently about a question, best sources first.
 
-    Which is newer is told of documents dated no later than ``time``, an ISO date or the beginning of one.
+    ``time``, an ISO date or the beginning of one, is the time that the question is about.
     """
     about = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
     if len({one.document_id for one in about}) < 2:
         return ()
     asks = _Question(question)
-    about = list(filter(asks.may_be_about, about))
-    sentences = [sentence for source in about for sentence in asks.sentences_about(source)]
+    sentences = [sentence for source in about if asks.may_be_about(source) for sentence in asks.sentences_about(source)]
     groups: list[dict[str, set[int]]] = []
-    for one, other in combinations(sentences, 2):
-        values = asks.difference(one, other) if one.source.document_id != other.source.document_id else None
-        if values is not None and not asks.are_apart(one, other):
+    for one, other in combinations([sentence for sentence in sentences if sentence.is_best], 2):
+        values = {} if _are_apart(one, other) else asks.difference(one, other)
+        if values and not any(_states(each.source.document_id, values, sentences) for each in (one, other)):
             pair = dict(zip(values, (one.source.n, other.source.n), strict=True))
             group = next((some for some in groups if some.keys() & pair and _is_of(some, pair)), {})
             if not group:
                 groups.append(group)
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
-    # "~" comes after every digit: what is dated 2023-05 is of 2023.
-    dates = {one.n: (one.own_date or "", one.date_from == "file") for one in about}
-    dates = {n: date for n, date in dates.items() if not time or date[0] < f"{time}~"}
-    old = {one.n for one in about if is_called_old(one.document, one.date_from)}
     return tuple(
-        Disagreement(tuple(group), tuple(tuple(sorted(ns)) for ns in group.values()), _newer(group, dates, old))
+        Disagreement(tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, about, time, today))
         for group in groups[:MAX_DISAGREEMENTS]
+    )
+
+
+def _are_apart(one: _Sentence, other: _Sentence) -> bool:
+    """Return whether two sentences are of one document, of documents that aren't versions, or below other headings."""
+    both = one.source, other.source
+    if both[0].document_id == both[1].document_id or not are_versions(both[0].document, both[1].document):
+        return True
+    years = [set(YEAR.findall(f"{each.document} {each.section}")) for each in both]
+    paths = [[*map(name_words, each.section.split(" > "))] if each.section else [] for each in both]
+    is_of_year = all(years) and years[0] != years[1] and PATTERNS["past"].search(one.text)
+    return bool(is_of_year) or any(heading != another for heading, another in zip(*paths, strict=False))
+
+
+def _states(document_id: int, values: Mapping[str, Amount | None], sentences: Sequence[_Sentence]) -> bool:
+    """Return whether a document states all of some values, and so means two things by them."""
+    own = [one for one in sentences if one.source.document_id == document_id]
+    return all(
+        any(amount in one.values if amount else value in one.text for one in own) for value, amount in values.items()
     )
 
 
@@ -101,19 +119,29 @@ def _is_of(group: Mapping[str, Set[int]], pair: Mapping[str, int]) -> bool:
     return all(other == value or n not in ns for value, n in pair.items() for other, ns in group.items())
 
 
-def _newer(group: Mapping[str, Set[int]], dates: Mapping[int, tuple[str, bool]], old: Set[int]) -> str | None:
-    """Return the value in the newest documents, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
+def _newest(
+    group: Mapping[str, Set[int]], about: Sequence[Source], time: str | None, today: str
+) -> tuple[str | None, str | None]:
+    """Return the value in the newest version, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
 
+    If a time is asked about, or a version is for the future, that is the one in force then, or today, with the time.
     When a file was changed can't be compared with the date that another document gives itself, and what is called old
     isn't the newest.
     """
-    dated = {value: [dates[n] for n in numbers if n in dates] for value, numbers in group.items()}
-    latest = sorted((max(date for date, _ in some), value) for value, some in dated.items() if some)
-    if len(latest) < 2:
-        return None
-    (date, _), (newest, value) = latest[-2:]
-    is_known = latest[0][0] and len({is_file for some in dated.values() for _, is_file in some}) == 1
-    return value if is_known and not newest.startswith(date) and not group[value] <= old else None
+    values = {one.document_id: value for value, ns in group.items() for one in about if one.n in ns}
+    names = {one.document for one in about if one.document_id in values}
+    # A version that says it in other words may be the newest, too.
+    versions = [one for one in about if any(are_versions(one.document, name) for name in names)]
+    is_known = all(one.own_date for one in versions) and len({one.date_from == "file" for one in versions}) == 1
+    # "~" comes after every digit: what is dated 2023-05 is of 2023.
+    then = sorted((str(one.date), one.n, one) for one in versions if is_known and str(one.date) < f"{time or today}~")
+    iso, _, newest = then[-1] if then else ("", 0, about[0])
+    value, when = values.get(newest.document_id), time or (today if len(then) < len(versions) else None)
+    others = [date for date, _, one in then if values.get(one.document_id) != value]
+    # What came into force in the course of 2023 isn't all that was in force in 2023.
+    is_unclear = bool(when) and iso.removeprefix(when or "").replace("-01", "").startswith("-")
+    is_unclear |= is_called_old(newest.document, newest.date_from) or any(map(iso.startswith, others))
+    return (None, None) if not (then and value) or (others and is_unclear) else (value, when)
 
 
 class _Question:
@@ -124,8 +152,8 @@ class _Question:
         self._common = STOP_WORDS.union(COMMON_WORDS_OF.get(language_of(words), ()))
         self._words = self._stems(without_asking(words))
         self._min_words = max(min(2, len(self._words)), ceil(MIN_ASKED * len(self._words)), 1)
-        self._asks_whether = PATTERNS["asks_whether"].match(question)
-        self._asks_who = PATTERNS["asks_who"].search(question)
+        self._asks = {name for name, asking in ASKS.items() if asking.search(question)}
+        self._kinds = self._asks & KINDS.keys()
 
     def _stems(self, words: Sequence[str]) -> frozenset[str]:
         return frozenset(stem(word) for word in words if word not in self._common)
@@ -136,59 +164,55 @@ class _Question:
 
     def _origin(self, source: Source) -> frozenset[str]:
         """Return the words that a source's document and section are called by."""
-        name = search_words(f"{source.document.rpartition('.')[0] or source.document} {source.section or ''}")
-        return self._stems(list(filter(str.isalpha, name)))
+        return self._stems([*name_words(source.document), *name_words(source.section or "")])
 
     def sentences_about(self, source: Source) -> Iterator[_Sentence]:
-        """Yield the sentences of a source that are the most about the question."""
+        """Yield the sentences of a source that have words of the question, those with the most first."""
         origin = self._origin(source)
         paragraphs = [" ".join(piece.split()) for piece in BREAK.split(source.text[:MAX_PASSAGE_CHARS])]
         pieces = [(self._stems(search_words(text)), text) for piece in paragraphs for text in split_text(piece)]
         # What introduces the others is about the question, but says nothing by itself.
         lead = [pieces[0][0]] if len(pieces) > 1 and len(pieces[0][1]) <= MAX_LEAD_CHARS else []
         best = max((len(self._words & stems) for stems, _ in pieces[len(lead) :]), default=0)
-        for stems, text in [one for one in pieces if len(self._words & one[0]) >= best][:MAX_SENTENCES]:
-            if len(self._words & (about := stems.union(origin, *lead))) >= self._min_words:
+        pieces = sorted(pieces, key=lambda one: -len(self._words & one[0]))
+        for n, (stems, text) in enumerate(pieces[:MAX_SENTENCES]):
+            shared, about = len(self._words & stems), stems.union(origin, *lead)
+            if shared >= min(best, 1):
                 values, rest = values_in(text)
                 rest, negations = NEGATION.subn(" ", rest)
-                own = self._stems(search_words(rest))
-                yield _Sentence(source, text, own, origin, about, values, negations)
+                is_best = shared >= best and n < MAX_BEST and len(self._words & about) >= self._min_words
+                yield _Sentence(source, text, self._stems(search_words(rest)), about, is_best, values, negations)
 
-    def difference(self, one: _Sentence, other: _Sentence) -> tuple[str, str] | None:
-        """Return the two values in which two sentences differ; ``None`` if they don't, or differ in anything else."""
+    def difference(self, one: _Sentence, other: _Sentence) -> dict[str, Amount | None]:
+        """Return the two values in which two sentences differ; none if they don't, or differ in anything else."""
         first, second, common = one.stems - other.stems, other.stems - one.stems, one.stems & other.stems
         if len(self._words & one.about & other.about) < self._min_words or self._words & (first | second):
-            return None
+            return {}
         if bool(PATTERNS["past"].search(one.text)) != bool(PATTERNS["past"].search(other.text)):
-            return None  # What was is not what is.
+            return {}  # What was is not what is.
         left, right = one.values.keys() - other.values.keys(), other.values.keys() - one.values.keys()
-        denies = one.negations != other.negations
+        denies, asks_who = one.negations != other.negations, "asks_who" in self._asks
         if first and second:
             names = _names(one, first), _names(other, second)
-            return names if self._asks_who and common and not (left or right or denies) and all(names) else None
+            is_named = asks_who and common and not (left or right or denies) and all(names)
+            return dict.fromkeys(names) if is_named else {}
         is_alike = len(common) >= max(MIN_IN_COMMON, MIN_ALIKE * len(one.stems | other.stems))
-        if len(left) == len(right) == 1 and not (denies or self._asks_who) and (is_alike or not (first or second)):
+        if len(left) == len(right) == 1 and not (denies or asks_who) and (is_alike or not (first or second)):
             (amount,), (another,) = left, right
-            is_comparable = amount[0] == another[0] and not (amount[0] == "date" and PATTERNS["dated"].search(one.text))
-            is_another = is_comparable and not may_be_one(amount, another)
-            return (one.values[amount], other.values[another]) if is_another else None
+            values: dict[str, Amount | None] = {one.values[amount]: amount, other.values[another]: another}
+            is_asked = all(KINDS[name].search(f"{amount[0]} {value}") for name in self._kinds for value in values)
+            is_another = amount[0] == another[0] and is_asked and not may_be_one(amount, another)
+            is_own = amount[0] == "date" and (_is_dated(one, amount) or _is_dated(other, another))
+            return values if is_another and not is_own else {}
         is_denial = {one.negations, other.negations} == {0, 1} and not (first or second or left or right)
-        return (one.text, other.text) if self._asks_whether and is_denial else None
+        return dict.fromkeys((one.text, other.text)) if "asks_whether" in self._asks and is_denial else {}
 
-    def are_apart(self, one: _Sentence, other: _Sentence) -> bool:
-        """Return whether the names of two documents may be those of two branches, products or years."""
-        years = [set(YEAR.findall(f"{each.source.document} {each.source.section}")) for each in (one, other)]
-        if all(years) and years[0] != years[1] and PATTERNS["past"].search(one.text):
-            return True
-        names = [each.source.document.rpartition(".")[0] or each.source.document for each in (one, other)]
-        dates = [set(DATE.findall(name)) for name in names]
-        if all(map(PATTERNS["of_a_time"].search, names)) and dates[0] - dates[1] and dates[1] - dates[0]:
-            return True  # The minutes of two meetings.
-        numbers = [set(NUMBER.findall(DATE.sub(" ", name.lower()))) for name in names]
-        if numbers[0] - numbers[1] and numbers[1] - numbers[0]:  # Two invoices, flats, or cables.
-            return True
-        left, right = one.origin - other.origin - GENERIC, other.origin - one.origin - GENERIC
-        return bool(left and right) or not self._words.isdisjoint(left | right)
+
+def _is_dated(sentence: _Sentence, amount: Amount) -> bool:
+    """Return whether a date in a sentence is its document's own, such as that of a contract, or of its print."""
+    value = sentence.values[amount]
+    iso = next((iso for _, iso in iso_dates(value, "")), value)
+    return iso.startswith(sentence.source.own_date or "-") or PATTERNS["dated"].search(sentence.text) is not None
 
 
 def _names(sentence: _Sentence, stems: frozenset[str]) -> str:
@@ -206,7 +230,7 @@ def values_in(text: str) -> tuple[dict[Amount, str], str]:
             parts, written = match.groupdict(), match[0]
             if parts.get("currency"):  # What follows an amount with its currency is no unit.
                 written = written[: match.end("number") - match.start()]
-            else:
+            elif not PATTERNS["whole"].fullmatch(parts.get("unit") or ""):
                 written += parts.get("behind") or ""
             values.setdefault(amount, written.strip(" .,"))
             text = text[: match.start()] + ";" * len(match[0]) + text[match.end() :]

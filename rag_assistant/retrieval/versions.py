@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import islice
 from pkgutil import get_data
 from typing import TypeVar
@@ -14,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.records import Passage, Source
-from rag_assistant.retrieval.dates import YEAR, is_called_old, iso_dates
+from rag_assistant.retrieval.dates import MONTH_NAME, OLD, YEAR, is_called_old, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
 Dated = TypeVar("Dated", Passage, Source)
@@ -25,6 +26,15 @@ CURRENT, LAST_YEAR, SINCE, BEFORE = (
     re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{'|'.join(WORDS[name])})(?![A-Za-zÀ-ÿ]){end}", re.IGNORECASE)
     for name, end in (("current", ""), ("last_year", ""), ("since", r"\Z"), ("before", r"\Z"))
 )
+# In the names of documents: dates, then versions, then numbers and letters. They tell minutes and invoices apart.
+EXTENSION, LETTER = re.compile(r"(?<=.)\.[^\W\d]\w{0,4}\Z"), "A-Za-zÀ-ÿء-ي"
+DATE = re.compile(rf"{WORDS['date_in_name']}|{MONTH_NAME}")
+VERSION = re.compile(
+    rf"(?<![{LETTER}])(?:(?:{OLD}|{WORDS['version_word']})(?![{LETTER}])(?:{WORDS['version_number']})?"
+    rf"|v{WORDS['version_number']})|\(\d{{1,3}}\)",
+    re.IGNORECASE,
+)
+NUMBER, OF_A_TIME = re.compile(WORDS["number_in_name"]), re.compile(WORDS["of_a_time"])
 # Dates that a document itself has can be compared with each other; others only with those of one kind.
 OWN_DATES = ("person", "text", "name", "properties")
 # Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs
@@ -94,3 +104,26 @@ def _is_version(one: Dated, other: Dated) -> bool:
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))
+
+
+def are_versions(name: str, other: str) -> bool:
+    """Return whether documents of these names may be versions of one: they differ by dates and versions at most."""
+    (words, numbers, dates), (other_words, other_numbers, other_dates) = map(_parts_of, (name, other))
+    is_numbered = numbers - other_numbers and other_numbers - numbers  # Two invoices, flats, or cables.
+    is_dated = OF_A_TIME.search(words) and dates - other_dates and other_dates - dates  # The minutes of two meetings.
+    is_named = words or numbers & other_numbers or name == other
+    return words == other_words and bool(is_named) and not (is_numbered or is_dated)
+
+
+def name_words(name: str) -> Sequence[str]:
+    """Return the words in a document's name, or a heading, that say what it is about."""
+    return search_words(_parts_of(name)[0])
+
+
+@lru_cache(maxsize=1024)
+def _parts_of(name: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    """Return the words, the numbers and the dates in the name of a document."""
+    name = EXTENSION.sub("", name).replace("_", " ").title()
+    rest = VERSION.sub(" ", DATE.sub(" ", name)).lower()
+    words = re.findall(r"[^\W\d_]+", NUMBER.sub(" ", rest))
+    return " ".join(words), frozenset(NUMBER.findall(rest)), frozenset(match[0] for match in DATE.finditer(name))

@@ -17,13 +17,13 @@ WITHIN_60 = "Customers may return goods within 60 days of purchase."
 
 
 def source(n: int, text: str, document: str = "", *, date: str | None = None, date_from: str = "text") -> Source:
-    name = document or ("handbook.md", "faq.md", "policy.md", "rules.md")[n % 4]
+    name = document or ("handbook.md", "handbook (1).md", "handbook copy.md", "handbook v2.md")[n % 4]
     return Source(n, n, name, None, 0, len(text), text, 1.0, date=date, date_from=date_from)  # type: ignore[arg-type]
 
 
 def between(question: str, first: str, second: str, *names: str) -> tuple[tuple[str, ...], ...]:
     """Return the values that two documents state differently."""
-    one, other = names or ("handbook.md", "faq.md")
+    one, other = names or ("handbook.md", "handbook (1).md")
     found = disagreements(question, (source(1, first, one), source(2, second, other)))
     assert all(each.passages == ((1,), (2,)) for each in found)
     return tuple(each.values for each in found)
@@ -246,14 +246,39 @@ def test_passages_that_state_the_same_are_told_together_and_the_newer_value_is_n
     assert found.newer is None, "May 2023 may be before or after the rest of 2023"
 
 
-def test_what_is_not_in_force_at_the_time_asked_about_is_not_the_newer_one() -> None:
+def newest_at(time: str | None, today: str = "", *dates: str) -> tuple[str | None, str | None]:
     texts = [WITHIN_30, WITHIN_60, WITHIN_60.replace("60", "90")]
-    dated = [
-        source(n, text, date=date)
-        for n, (text, date) in enumerate(zip(texts, ("2023", "2024-05", "2027-01"), strict=True))
-    ]
-    newer = {time: disagreements(REFUND, tuple(dated), time)[0].newer for time in ("", "2026-11-30", "2024", "2023")}
-    assert newer == {"": "90 days", "2026-11-30": "60 days", "2024": "60 days", "2023": None}
+    dated = [source(n, text, date=date) for n, (text, date) in enumerate(zip(texts, dates, strict=True))]
+    (found,) = disagreements(REFUND, tuple(dated), time, today)
+    return found.newer, found.time
+
+
+@pytest.mark.parametrize(
+    ("time", "today", "expected"),
+    [
+        (None, "", ("90 days", None)),
+        (None, "2027-01-01", ("90 days", None)),
+        (None, "2026-11-30", ("60 days", "2026-11-30")),
+        ("2026-11-30", "2026-11-30", ("60 days", "2026-11-30")),
+        ("2025", "2026-11-30", ("60 days", "2025")),
+        ("2024", "2026-11-30", (None, None)),  # Until May another one was.
+        ("2023", "2026-11-30", ("30 days", "2023")),
+        ("2022", "2026-11-30", (None, None)),
+    ],
+)
+def test_at_a_time_the_newest_that_was_in_force_then_is_told(
+    time: str | None, today: str, expected: tuple[str | None, str | None]
+) -> None:
+    assert newest_at(time, today, "2023", "2024-05", "2027-01") == expected
+
+
+def test_the_newer_document_is_the_newest_version_of_all_that_were_found() -> None:
+    older, newer = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2023")
+    in_other_words = source(3, "Since June, goods are taken back for one quarter.", date="2024")
+    (found,) = disagreements(REFUND, (older, newer, in_other_words))
+    assert found.newer is None
+    (found,) = disagreements(REFUND, (older, newer, replace(in_other_words, document="herons.md")))
+    assert found.newer == "60 days"
 
 
 def test_what_is_called_old_is_not_the_newer_one() -> None:
@@ -326,11 +351,138 @@ def test_few_sentences_are_compared_however_many_passages_there_are() -> None:
     assert calls["search_words"] == 0, "with one document nothing is read"
 
 
-def test_documents_with_different_names_may_be_about_two_things() -> None:
-    asked, first, second = "How long is the warranty?", "The warranty is 2 years.", "The warranty is 5 years."
-    assert between(asked, first, second, "lamp.pdf", "chair.pdf") == ()
-    assert between(asked, first, second, "warranty.pdf", "warranty (new).pdf") == (("2 years", "5 years"),)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("refunds-2023.md", "refunds-2024.md"),
+        ("policy.pdf", "policy (1).pdf"),
+        ("policy.pdf", "policy.docx"),
+        ("policy.pdf", "policy.pdf"),
+        ("refunds-old.md", "refunds-new.md"),
+        ("travel-policy-v1.md", "travel-policy-v2.1.md"),
+        ("Travel Policy FINAL.md", "travel_policy_draft.md"),
+        ("Richtlinie alt.md", "Richtlinie_aktuell.md"),
+        ("Copy of policy.md", "policy.md"),
+        ("policy 31.12.2023.md", "policy March 2024.md"),
+        ("politique ancienne.md", "politique nouvelle.md"),
+        ("politica antigua.md", "politica 2024 nueva.md"),
+        ("员工手册旧版.md", "员工手册2024最新版.md"),
+        ("السياسة قديمة.md", "السياسة جديدة.md"),
+    ],
+)
+def test_versions_of_one_document_are_compared(names: tuple[str, str]) -> None:
+    assert between(REFUND, WITHIN_30, WITHIN_60, *names) == (("30 days", "60 days"),)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("employee-handbook.md", "employee-handbook-austria.md"),
+        ("price-list.md", "price-list-lamina.md"),
+        ("employment-contract-meyer.md", "employment-contract.md"),
+        ("lamp.pdf", "chair.pdf"),
+        ("handbook.md", "faq.md"),
+        ("policy_de.md", "policy_en.md"),
+        ("minutes March 2024.md", "minutes April 2024.md"),
+        ("2023.md", "2024.md"),
+    ],
+)
+def test_documents_with_other_names_are_not_compared(names: tuple[str, str]) -> None:
+    assert between(REFUND, WITHIN_30, WITHIN_60, *names) == ()
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        (("Price list", "Price list Lamina"), 0),
+        (("Terms > Goods", "Terms > Food"), 0),
+        (("Terms 2023", "Terms 2024 (new) > Goods"), 1),
+        (("Terms", None), 1),
+    ],
+)
+def test_titles_that_name_two_things_tell_them_apart(sections: tuple[str, str | None], expected: int) -> None:
+    both = [source(n, text, "terms.md") for n, text in enumerate((WITHIN_30, WITHIN_60), 1)]
+    named = tuple(replace(one, section=section) for one, section in zip(both, sections, strict=True))
+    assert len(disagreements(REFUND, named)) == expected
+
+
+ROOMS = "# Rooms\n\nRoom Kiel\nSeats: 12 people\n\nRoom Lübeck\nSeats: 8 people"
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("How many people does a room seat?", ROOMS, ROOMS),
+        ("How many people does a room seat?", ROOMS, "# Rooms\n\nRoom Lübeck\nSeats: 8 people"),
+        (
+            "How much is lunch for employees?",
+            "Lunch is 4 EUR for employees. For visiting employees lunch is 6 EUR.",
+            "Lunch is 6 EUR for employees.",
+        ),
+        (
+            "What is the allowance on trips?",
+            "The allowance on trips is 28 EUR. On trips abroad it is 40 EUR.",
+            "The allowance on trips is 40 EUR.",
+        ),
+        (
+            "Who is the contact for invoices?",
+            "The contact for invoices is Anna Weber. For foreign invoices, ask Peter Klein.",
+            "The contact for invoices is Peter Klein.",
+        ),
+    ],
+)
+def test_what_states_both_values_has_two_things_in_mind(question: str, first: str, second: str) -> None:
+    assert between(question, first, second) == ()
+    assert between(question, second, first) == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("contract.md", "2022-05-03"), ("contract (1).md", "2024-06-01")),
+        (("contract.md", "2022-05"), ("contract (1).md", None)),
+        (("contract 2022.md", "2022"), ("contract 2024.md", "2024")),
+    ],
+)
+def test_the_date_of_a_document_itself_is_no_disagreement(
+    first: tuple[str, str | None], second: tuple[str, str | None]
+) -> None:
+    texts = "The contract was made on 3 May 2022.", "The contract was made on 1 June 2024."
+    made = [
+        source(n, text, *one[:1], date=one[1])
+        for n, (text, one) in enumerate(zip(texts, (first, second), strict=True), 1)
+    ]
+    assert disagreements("When was the contract made?", tuple(made)) == ()
+    undated = tuple(source(n, text) for n, text in enumerate(texts))
+    assert len(disagreements("When was the contract made?", undated)) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        ("How much does the course cost?", "The course is on 3 May 2026.", "The course is on 5 May 2026."),
+        ("How much does the course cost?", "The course takes 2 days.", "The course takes 3 days."),
+        ("How many places has the course?", "The course begins at 9:00.", "The course begins at 10:00."),
+        ("When is the course?", "The course is 50 EUR.", "The course is 60 EUR."),
+    ],
+)
+def test_only_values_of_the_kind_that_is_asked_for_are_told(question: str, first: str, second: str) -> None:
+    assert between(question, first, second) == ()
+    assert len(between("Tell me about the course.", first, second)) == 1
 
 
 def test_what_follows_an_amount_with_its_currency_is_no_unit_of_it() -> None:
     assert list(values_in("Rewiring: EUR 640.00\nCall-out fee: 60 EUR for all")[0].values()) == ["EUR 640.00", "60 EUR"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("The tender is 1,560 EUR plus VAT.", "1,560 EUR"),
+        ("Sie werden nach 3 Monaten gelöscht.", "3 Monaten"),
+        ("You have 28 vacation days a year.", "28 vacation days"),
+        ("It made 4 million euros in all.", "4 million euros"),
+    ],
+)
+def test_a_value_has_no_stray_word(text: str, value: str) -> None:
+    assert list(values_in(text)[0].values()) == [value]
