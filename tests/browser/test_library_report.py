@@ -16,6 +16,7 @@ def test_a_copy_is_found_and_deleted_and_an_answer_that_cited_it_is_named(
 ) -> None:
     upload(server, "geese.txt", TEXT)
     upload(server, "geese-copy.md", f"# Geese\n\n{TEXT}")
+    upload(server, "boats.txt", "Boats pass.")
     stub.default = Reply("It counted 13 geese [1].")
     page.goto("/")
     page.get_by_label("Your question").fill("How many geese did the keeper of lighthouse 7 count in year 1?")
@@ -30,6 +31,13 @@ def test_a_copy_is_found_and_deleted_and_an_answer_that_cited_it_is_named(
     changed = page.get_by_role("region", name="Answers whose sources have changed")
     expect(copies.get_by_role("listitem")).to_contain_text("geese-copy.md")
     expect(changed).to_have_count(0)
+    left = [
+        page.get_by_text(text).first.evaluate(
+            "line => line.getBoundingClientRect().left + parseFloat(getComputedStyle(line).paddingLeft)"
+        )
+        for text in ("Documents with fewer than", "Only letters and digits")
+    ]
+    assert left[0] == left[1], "each line is in the column"
     copies.get_by_role("button", name=f"Delete: {cited}").click()
     expect(changed.get_by_role("listitem")).to_contain_text("How many geese did the keeper of lighthouse 7 count")
     expect(copies).to_have_count(0)

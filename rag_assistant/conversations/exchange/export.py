@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rag_assistant.conversations.prompts import origin_of, title_for
 from rag_assistant.history.words import span_in_words, view_in_words
-from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
+from rag_assistant.records import AnswerVersion, Conversation, Correction, Scope, Source, Turn
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
 
 MAX_HEADING_CHARS = 100
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Returns all answers of a turn that has more than one.
 Versions = Callable[[int], list[AnswerVersion]]
+# Returns by id later changes to what the answers of some turns rest on.
+Corrections = Callable[[Sequence[Turn]], Mapping[int, Sequence[Correction]]]
 
 
-def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Versions) -> Iterator[str]:
-    """Yield a conversation as Markdown: each question, its answers, their sources, and what the model did not see."""
+def as_markdown(
+    conversation: Conversation, turns: Iterable[Turn], versions: Versions, corrections: Corrections
+) -> Iterator[str]:
+    """Yield a conversation as Markdown: each question, its answers, their sources, and what is to be known of them."""
     yield f"# {_plain(conversation.title)}\n"
     if (origin := conversation.branched_from) is not None:
         yield f"\n*Branched from conversation {origin['conversation_id']}, before turn {origin['turn']}.*\n"
@@ -29,12 +33,12 @@ def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Ver
         yield f"\n> Summary of {span_in_words(summary.first_turn, summary.last_turn)}, as the model sees it:\n>\n"
         yield _quoted(summary.text)
     for turn in turns:
-        yield from _turn_as_markdown(turn)
+        yield from _turn_as_markdown(turn, corrections([turn]).get(turn.id, ()))
         if turn.versions > 1:
             yield from _others_as_markdown(versions(turn.id), turn.versions)
 
 
-def _turn_as_markdown(turn: Turn) -> Iterator[str]:
+def _turn_as_markdown(turn: Turn, corrections: Iterable[Correction]) -> Iterator[str]:
     if turn.erased_at is not None:
         yield f"\n## {turn.number}. (erased)\n\nErased on {turn.erased_at:%Y-%m-%d}.\n"
         return
@@ -56,7 +60,8 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     sentences = [turn.error_message] if turn.error_message else []
     if (seen := view_in_words(turn)) is not None:
         sentences.append(seen)
-    for sentence in (*sentences, *(one.sentence for one in turn.disagreements), *turn.notes):
+    sentences += [*(one.sentence for one in turn.disagreements), *turn.notes, *(one.sentence for one in corrections)]
+    for sentence in sentences:
         yield f"\n*{_plain(sentence)}*\n"
 
 

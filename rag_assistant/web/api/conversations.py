@@ -136,8 +136,8 @@ def export(conversation_id: int) -> Response:
     format_name = one_of("format", request.args.get("format", "markdown"), FORMATS)
     conversation = services().conversations.get(conversation_id)
     ending, media_type = FORMATS[format_name]
-    write = as_markdown if format_name == "markdown" else as_json
-    pieces = write(conversation, services().turns.every(conversation_id), services().versions.all)
+    parts = conversation, services().turns.every(conversation_id), services().versions.all
+    pieces = as_markdown(*parts, services().corrections.of) if format_name == "markdown" else as_json(*parts)
     response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
     return response

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from rag_assistant.records import ConversationLink, Disagreement, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
-from rag_assistant.records.views import data_of, view_of
+from rag_assistant.records.views import CorrectionAnswer, data_of, view_of
 from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.web.identity import note_for_audit, signed_in
 from rag_assistant.web.request_bodies import NewLinkBody, ShareBody
@@ -37,13 +37,17 @@ class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SharedSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """A passage that an answer cites, or that states something else; ``date`` is its document's own."""
+    """A passage that an answer cites, or that states something else, ``deleted`` with its document or not.
+
+    ``date`` is its document's own.
+    """
 
     n: int
     document: str
     own_date: str | None = field(name="date")
     page: int | None
     text: str
+    deleted: bool = False
 
 
 class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +59,7 @@ class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
     created_at: datetime
     sources: list[SharedSource]
     disagreements: list[Disagreement]
+    corrections: list[CorrectionAnswer]
 
 
 class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,13 +128,19 @@ def read_shared(link: str) -> SharedAnswer:
     owners = whole_services().for_person(owner_id, changes_documents=False)
     conversation = owners.conversations.get(opened.conversation_id)
     turns = []
-    for turn in owners.turns.every(conversation.id):
-        if turn.status not in ("running", "erased"):
-            listed = turn.listed_sources if opened.with_sources else []
-            hidden = services().documents.missing({source.document_id for source in listed})
-            sources = [view_of(SharedSource, source) for source in listed if source.document_id not in hidden]
-            # What a document states is told to whoever may read it.
-            numbers = {source.n for source in sources}
-            stated = [one for one in turn.disagreements if numbers.issuperset(chain(*one.passages))]
-            turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources, stated))
+    answered = [turn for turn in owners.turns.every(conversation.id) if turn.status not in ("running", "erased")]
+    corrections = owners.corrections.of(answered)
+    for turn in answered:
+        listed = turn.listed_sources if opened.with_sources else []
+        hidden = services().documents.missing({source.document_id for source in listed})
+        deleted = owners.documents.missing(hidden)
+        views = {one.n: view_of(SharedSource, one) for one in listed if one.document_id not in hidden}
+        # What a document states is told to whoever may read it.
+        stated = [one for one in turn.disagreements if views.keys() >= set(chain(*one.passages))]
+        for one in listed:
+            if one.document_id in deleted:
+                views[one.n] = SharedSource(one.n, one.document, one.own_date, one.page, "", deleted=True)
+        sources = [views[one.n] for one in listed if one.n in views]
+        changes = [view_of(CorrectionAnswer, one) for one in corrections[turn.id] if one.n is None or one.n in views]
+        turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources, stated, changes))
     return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)

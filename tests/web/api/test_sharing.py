@@ -90,7 +90,31 @@ def test_sources_come_along_as_far_as_the_reader_may_read_them(
     (source,) = ben.get(path_of(url)).json["turns"][0]["sources"]
     assert source == {
         "n": 1, "document": "heron.txt", "date": None, "page": None, "text": "The heron hisses at dawn.",
+        "deleted": False,
     }  # fmt: skip
+
+
+def test_later_changes_to_what_an_answer_cites_are_told_as_to_its_owner(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel, conversation: int
+) -> None:
+    url = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": True}).json["url"]
+    without = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": False}).json["url"]
+    ann.patch("/api/libraries/1", json={"everyone": "read"})
+    (turn,) = ann.get(f"/api/conversations/{conversation}/turns").json["turns"]
+    assert ben.get(path_of(url)).json["turns"][0]["corrections"] == []
+    ann.delete(f"/api/documents/{turn['sources'][0]['document_id']}")
+    (told,) = ann.get(f"/api/conversations/{conversation}/turns").json["turns"][0]["corrections"]
+    (shared,) = ben.get(path_of(url)).json["turns"]
+    assert shared["corrections"] == [told]
+    (source,) = shared["sources"]
+    assert (source["n"], source["document"], source["text"], source["deleted"]) == (1, "heron.txt", "", True)
+    page = ben.get(path_of(url).removeprefix("/api")).text
+    assert told["sentence"] in page
+    assert "[1] <bdi>heron.txt</bdi>, deleted" in page
+    (hidden,) = ben.get(path_of(without)).json["turns"]
+    assert (hidden["corrections"], hidden["sources"]) == ([], []), "a name is of the sources"
+    exported = ann.get(f"/api/conversations/{conversation}/export?format=markdown").text
+    assert told["sentence"] in exported
 
 
 def test_what_documents_state_differently_is_told_to_a_reader_of_them_all(
