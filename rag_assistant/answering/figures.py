@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rag_assistant.conversations.pictures import MAX_PICTURE_BYTES
-from rag_assistant.records.documents import CAPTION, FIGURE, FIGURE_KIND
+from rag_assistant.records import QUOTES
+from rag_assistant.records.documents import CAPTION, FIGURE, FIGURE_KIND, TREND
 from rag_assistant.records.errors import DocumentNotFound, PageNotDrawn
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.tokenize import content_stems
@@ -25,13 +26,19 @@ MAX_NAMED = 2
 UNREAD = "Page {n} of {name} has a figure that was not read."
 
 
-def is_about_figure(question: str, passage: str) -> bool:
-    """Return whether a question seems to be about a figure beside a passage: its number, its kind or its caption."""
+def is_about_figure(question: str, passage: str, quote: str = "") -> bool:
+    """Return whether a question seems to be about a figure beside a passage: its number, its kind or its caption.
+
+    Beside a ``quote`` of it, a word of the caption is enough, as is a quote or a question such as figures answer.
+    """
     if numbers := set(FIGURE.findall(question)):
         return not numbers.isdisjoint(FIGURE.findall(passage))
+    if quote and (TREND.search(question) or FIGURE.search(quote)):
+        return True
     words = content_stems(question)
+    enough = 0 if quote else max(1, len(words) / 2)
     shared = (len(words & content_stems(FIGURE.sub("", caption[0]))) for caption in CAPTION.finditer(passage))
-    return FIGURE_KIND.search(question) is not None or any(count > max(1, len(words) / 2) for count in shared)
+    return FIGURE_KIND.search(question) is not None or any(count > enough for count in shared)
 
 
 def with_page_images(draft: Draft, task: Task) -> Draft:
@@ -66,10 +73,12 @@ def note_unread(task: Task) -> None:
     They are those of cited passages, unless the question names the figure, or any figure and nothing is cited.
     """
     turn = task.live.turn
-    cited = {number for match in CITATION.finditer(task.live.text()) for number in cited_numbers(match)}
+    text = task.live.text()
+    quote = text if turn.model == QUOTES else ""
+    cited = {number for match in CITATION.finditer(text) for number in cited_numbers(match)}
     names_one = FIGURE.search(turn.question) or (not cited and FIGURE_KIND.search(turn.question))
     sources = [one for one in turn.sources if one.page and (one.n in cited or names_one)]
-    if about := [one for one in sources if is_about_figure(turn.question, one.text)]:
+    if about := [one for one in sources if is_about_figure(turn.question, one.text, quote)]:
         pages = task.deps.documents.pages_to_see({one.document_id for one in about})
         pages -= {(one.document_id, one.page or 0) for one in turn.sources if one.page_image}
         about.sort(key=lambda one: one.n not in cited)

@@ -15,7 +15,7 @@ DateOrigin = Literal["person", "text", "name", "properties", "file", "added"]
 DATE_ORIGINS: tuple[DateOrigin, ...] = get_args(DateOrigin)
 # What names a figure, its caption, and what a question calls it.
 _FIGURES = tomllib.loads((get_data(str(__package__), "figures.toml") or b"").decode())
-FIGURE, CAPTION, FIGURE_KIND = (re.compile(one, re.IGNORECASE | re.MULTILINE) for one in _FIGURES.values())
+FIGURE, CAPTION, FIGURE_KIND, TREND = (re.compile(one, re.IGNORECASE | re.MULTILINE) for one in _FIGURES.values())
 
 
 def dated(dates: Mapping[DateOrigin, str], changes: Mapping[DateOrigin, str | None]) -> dict[str, Any]:

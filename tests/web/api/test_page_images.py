@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.figures import is_about_figure
 from rag_assistant.documents import page_images
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
@@ -19,8 +20,13 @@ QUESTION = "How many geese were counted at the lighthouse each year?"
 UNREAD = "Page 2 of geese.pdf has a figure that was not read."
 
 
+NO_MODEL = "no model"
+
+
 @pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    if getattr(request, "param", "") == NO_MODEL:
+        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
     return environment | {"MODEL_IMAGES": "true"}
 
 
@@ -126,6 +132,42 @@ def test_a_figure_is_named_where_it_may_matter(
         stub.default = Reply(reply)
         assert (UNREAD in ask(client, question)["notes"]) is is_told, (question, reply)
         assert pictures_of(stub.requests[-1].messages[-1]) == []
+
+
+@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@pytest.mark.parametrize(
+    ("question", "is_told"),
+    [
+        ("What share of the geese is at the lighthouse?", True),
+        ("How did the keeper count develop in 2022?", True),
+        ("Who is the keeper?", False),
+        ("Who steals bread?", False),
+    ],
+)
+def test_beside_a_quote_a_word_of_its_caption_is_enough(
+    client: FlaskClient, document_id: int, question: str, is_told: bool
+) -> None:
+    answer = ask(client, question)
+    assert answer["model"] == "quotes"
+    assert (UNREAD in answer["notes"]) is is_told, answer["answer"]
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "expected"),
+    [
+        ("Who counts?", "> Figure 1: Geese counted at the lighthouse in each year [1]", True),
+        ("Who counts?", "> The counts are in figure 1 [1].", True),
+        ("Which count is the largest?", "> The keeper counts [1].", True),
+        ("Wie hat sich die Zahl entwickelt?", "> The keeper counts [1].", True),
+        ("Who counts?", "> The keeper counts [1].", False),
+        ("What does figure 3 show?", "> The counts are in figure 1 [1].", False),
+    ],
+)
+def test_what_a_quote_or_a_question_says_tells_whether_a_figure_matters(
+    question: str, quote: str, expected: bool
+) -> None:
+    passage = f"{TEXT}\nFigure 1: Geese seen at the lighthouse in each year"
+    assert is_about_figure(question, passage, quote) is expected
 
 
 def test_a_figure_beside_what_is_not_cited_is_not_named(
