@@ -56,7 +56,7 @@ from rag_assistant.runtime.data_dir import (
     open_data_dir,
 )
 from rag_assistant.runtime.public_http import PublicHttp
-from rag_assistant.runtime.telemetry.metrics import open_observer
+from rag_assistant.runtime.telemetry.metrics import Metrics
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, OF_GUIDE, home
 from rag_assistant.settings.schema import Settings, shared_settings
@@ -130,9 +130,8 @@ class Services(Stores):
         self.reranking = Reranking(engines.open_reranker(values))
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
         self.usage = UsageStore(database)
-        with engines.extra_for("otlp_endpoint", "otel"):
-            self.observer = open_observer(values.otlp_endpoint)
-        self.model_limits = limits = ModelLimits(lambda: settings.current, self.usage, self.observer.metrics)
+        self.metrics = Metrics()
+        self.model_limits = limits = ModelLimits(lambda: settings.current, self.usage, self.metrics)
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
@@ -211,7 +210,7 @@ class Services(Stores):
             models=self.models,
             writer=self._writer,
             stateless=self._stateless,
-            observer=self.observer,
+            metrics=self.metrics,
             settings=lambda: settings.current,
         )
 
@@ -347,7 +346,6 @@ class Services(Stores):
             part.close()
         self.membership.leave()
         self.database.close()
-        self.observer.close()
         if self._lock_file is not None:
             self._lock_file.close()
 

@@ -35,7 +35,7 @@ SHARED = {
     "single_sign_on": "it lets people in; account_pages and people_pages alone have it, by their policies",
     "setup": "it is over with the first account",
     "grid_runner": "it asks each cell as the owner of its table, with that person's own assistant",
-    "observer": "it takes figures without text",
+    "metrics": "they are figures without text",
     "reranking": "a model keeps nothing of what it orders",
     "remote_tools": "tools of other servers know nothing of ours",
     "web_pages": "it is told whose library a page is for",

@@ -99,7 +99,6 @@ HOMES = {
     "botocore": ("files",),
     "argon2": ("accounts",),
     "prometheus_client": ("runtime",),
-    "opentelemetry": ("runtime",),
     "mcp": ("llm",),
     "anyio": ("llm",),
 }
@@ -244,9 +243,7 @@ def at_start() -> tuple[list[str], list[str]]:
 def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
     loaded, _ = at_start()
     assert "sqlalchemy.dialects.sqlite" in loaded
-    late = (
-        "alembic botocore chromadb onnxruntime openai opentelemetry psycopg sqlalchemy.dialects.postgresql tokenizers"
-    )
+    late = "alembic botocore chromadb onnxruntime openai psycopg sqlalchemy.dialects.postgresql tokenizers"
     assert set(late.split()).isdisjoint(loaded)
 
 

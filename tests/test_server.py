@@ -20,7 +20,6 @@ from rag_assistant.answering.writer import CHECKED_IN_PART, NOT_CHECKED
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
 from tests.testkit.gguf import carried_gguf
-from tests.testkit.otlp_collector import Collector
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import Launch, ServerEnded, ServerProcess, run_command
 from tests.testkit.stub_model import Reply, StubModel
@@ -186,19 +185,6 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
     assert (forked.data / "assistant.db-wal").stat().st_size == 0
     with contextlib.closing(sqlite3.connect(f"file:{forked.data}/assistant.db?immutable=1", uri=True)) as alone:
         assert alone.execute("SELECT count(*) FROM turns").fetchone() == (3,)
-
-
-def test_an_end_on_request_sends_the_last_traces(forked: ServerProcess) -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -e '.[otel]'")
-    collector = Collector()
-    # By itself it would send nothing for ten minutes.
-    forked.environment |= {"OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
-    forked.start()
-    forked.call("POST", "/api/query", {"question": "Why?"})
-    assert collector.bodies == []
-    forked.terminate()
-    assert "invoke_agent rag-assistant" in {span.name for span in collector.spans()}
-    collector.close()
 
 
 @pytest.mark.long

@@ -35,8 +35,8 @@ from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset, errors
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
-from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
-from rag_assistant.runtime.telemetry.steps import Step, step, watching
+from rag_assistant.runtime.telemetry.metrics import Metrics
+from rag_assistant.runtime.telemetry.steps import step, watching
 from rag_assistant.runtime.telemetry.steps import turn_id as current_turn_id
 from rag_assistant.storage.processes import Signals
 
@@ -349,9 +349,9 @@ class Assistant:
         stored, turn_id = True, live.turn.id
         try:
             try:
-                with observed(deps.observer, live) as step:
+                with measured(deps.metrics, live):
                     live.turn = turn = answering()
-                    note_ending(deps.observer.metrics, step, turn, live)
+                    note_ending(deps.metrics, turn, live)
             finally:
                 self._release(live.place)  # Whoever sees the end may ask again at once.
             live.finish(last_event(turn))
@@ -364,30 +364,21 @@ class Assistant:
 
 
 @contextmanager
-def observed(observer: Observer, live: LiveTurn) -> Iterator[Step]:
+def measured(metrics: Metrics, live: LiveTurn) -> Iterator[None]:
     """Measure an answer; an exception counts as an interrupted turn."""
-    turn = live.turn
-    current_turn_id.set(turn.id)
-    watching.set(observer.watching)
-    with step("turn", turn_id=turn.id, conversation_id=turn.conversation_id) as whole:
+    current_turn_id.set(live.turn.id)
+    watching.set(metrics.note_step)
+    with step("turn"):
         try:
-            yield whole
+            yield
         except Exception as error:
-            observer.metrics.turns.labels("interrupted", type(error).__name__).inc()
+            metrics.turns.labels("interrupted", type(error).__name__).inc()
             raise
 
 
-def note_ending(metrics: Metrics, whole: Step, turn: Turn, live: LiveTurn) -> None:
+def note_ending(metrics: Metrics, turn: Turn, live: LiveTurn) -> None:
     """Record how a turn ended, and its cost."""
-    usage, history = turn.usage or {}, turn.history or {}
-    whole.facts |= {
-        "ending": turn.status,
-        "error": turn.error_type,
-        "model": turn.model,
-        "prompt_tokens": usage.get("prompt_tokens"),
-        "completion_tokens": usage.get("completion_tokens"),
-        "turns_dropped": history.get("turns_dropped"),
-    }
+    history = turn.history or {}
     metrics.turns.labels(turn.status, turn.error_type or "").inc()
     if history.get("turns_dropped") or history.get("endpoint"):
         metrics.trims.labels(history["reason"]).inc()

@@ -99,7 +99,7 @@ class RemoteTools:
         if name not in self._listed:
             raise ToolFailed("Its server is not connected.")
         server, tool = self._listed[name]
-        with step("tool", tool=name):
+        with step("tool"):
             return storable(server.call(tool.name, arguments))
 
     def _list(self, server: ToolServer, tried: threading.Event) -> None:

@@ -11,7 +11,7 @@ from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.runtime.telemetry.metrics import Observer
+from rag_assistant.runtime.telemetry.metrics import Metrics
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.notes import NoteStore
@@ -34,7 +34,7 @@ class Dependencies(Struct, frozen=True):
     models: LanguageModels
     writer: AnswerWriter
     stateless: AnswerWriter
-    observer: Observer
+    metrics: Metrics
     settings: Callable[[], Settings]
 
 

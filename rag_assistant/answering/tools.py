@@ -122,7 +122,7 @@ class Tools:
         if self.remote.has(name):
             return self.remote.run(name, object_in(arguments))
         kind, run = self._tools[name]
-        with step("tool", tool=name):
+        with step("tool"):
             return run(read_arguments(kind, arguments), scope)
 
     def written_out(self, text: str) -> tuple[dict[str, Any], ...]:

@@ -19,8 +19,7 @@ POLL_INTERVAL_SECONDS = 0.2
 class ModelCall(Exchange):
     """One answer's call to a model, with the deadline for what it waits for.
 
-    ``replies`` are those of all its completed requests, for token counts. ``traceparent`` is sent with requests, to
-    find the endpoint's trace.
+    ``replies`` are those of all its completed requests, for token counts.
     """
 
     def __init__(self) -> None:
@@ -28,7 +27,6 @@ class ModelCall(Exchange):
         self._deadline: float | None = None
         self._last_moment: float | None = None
         self._if_late = ""
-        self.traceparent: str | None = None
         self.stopped = False
         self.interrupted = False
         self.replies: list[ModelReply] = []

@@ -212,8 +212,7 @@ class ModelClient:
         if endpoint.local or LLAMA_CPP in self._owners.get(endpoint.base_url, ()):
             body["return_progress"] = True
         call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
-        headers = {"traceparent": call.traceparent} if call.traceparent else {}
-        options = {"headers": headers, "timeout": timeouts(settings.connect_timeout_seconds)}
+        options = {"timeout": timeouts(settings.connect_timeout_seconds)}
         # Sent as is: ``chat.completions`` would examine every message.
         how: Any = {"cast_to": object, "stream": True, "stream_cls": ANSWER, "body": body, "options": options}
         with (

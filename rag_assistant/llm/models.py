@@ -179,9 +179,7 @@ class LanguageModels:
     def _stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, may_retry: bool, teaches: bool
     ) -> Generator[Part]:
-        facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
-        with step("model", **facts) as traced, self._noting_failures(endpoint):
-            call.traceparent = traced.traceparent
+        with step("model"), self._noting_failures(endpoint):
             texts: list[str] = []
             reply: ModelReply | None = None
             try:
@@ -192,7 +190,6 @@ class LanguageModels:
                         usage = plausible_usage(part.usage, request, estimated_tokens(request), "".join(texts))
                         part = replace(part, usage=usage)
                         reply = part = replace(part, reading=self._read(endpoint, request, part, teaches))
-                        traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)
                     yield part
             finally:

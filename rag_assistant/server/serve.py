@@ -255,7 +255,7 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def leave(services: Services) -> None:
-    """Release claims, merge SQLite's log into its file, send the last traces, and exit.
+    """Release claims, merge SQLite's log into its file, and exit.
 
     Whoever copies only the database file would miss a log beside it. The interpreter's own shutdown is skipped: a
     thread that is embedding or loading would return from C++ into a finalized interpreter, which aborts the process.
@@ -266,7 +266,6 @@ def leave(services: Services) -> None:
             services.assistant.close()
             services.membership.leave()
             services.database.checkpoint()
-            services.observer.close()
             status = 0
             log.info("Ended")
         except Exception:

@@ -82,6 +82,3 @@ class ServerSettings(Group):
     """The format of the log. json: for programs that collect logs."""
     access_log: bool = at_start(False)
     """Log a line for each request, without search terms."""
-    otlp_endpoint: Url | None = at_start(None)
-    """Where traces of answers are sent (OpenTelemetry over HTTP), such as http://localhost:4318. null: nowhere. Needs
-    the extra otel."""

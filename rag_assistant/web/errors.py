@@ -145,7 +145,7 @@ def _sentence(error: HTTPException) -> str:
 
 
 def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Response:
-    whole_services().observer.metrics.refusals.labels(data["type"]).inc()
+    whole_services().metrics.refusals.labels(data["type"]).inc()
     if request.path.startswith(OPENAI):
         status = OPENAI_OWN_STATUS.get(data["type"]) or OPENAI_STATUS.get(status, status)
     if _wants_problem():

@@ -66,7 +66,7 @@ def readyz() -> Response:
 @blueprint.get("/metrics", policy=ADMIN)
 def metrics() -> Response:
     services = whole_services()
-    return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
+    return Response(services.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
 
 
 @blueprint.get("/api/settings", policy=ADMIN, answer="SettingsAnswer")

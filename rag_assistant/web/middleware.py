@@ -10,7 +10,7 @@ from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.accounts.admission import is_within
 from rag_assistant.accounts.limits import Kind
-from rag_assistant.runtime.telemetry.steps import begin_request, continue_trace
+from rag_assistant.runtime.telemetry.steps import begin_request
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import identity
 from rag_assistant.web.routing import services
@@ -22,9 +22,7 @@ def init_app(app: Flask) -> None:
 
     @app.before_request
     def begin() -> None:
-        headers = request.headers
-        g.request_id = begin_request(headers.get("X-Request-Id"))
-        continue_trace(headers.get("traceparent"))
+        g.request_id = begin_request(request.headers.get("X-Request-Id"))
 
     @app.after_request
     def add_id(response: Response) -> Response:

@@ -19,15 +19,12 @@ from sqlalchemy import MetaData, select
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
-from tests.testkit.otlp_collector import Collector
 from tests.testkit.people import PASSWORD, client_of, quick_passwords
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.canaries import BODY, CANARIES, Found, echoing, secret_settings
 from tests.web.conftest import PAGE, ask, events_of, post, until, upload
 from tests.web.processes import Processes
 
-# Where an installation keeps the key of its collector.
-TRACE_KEY = "canary-of-the-collector-7fca1e"
 NEW_PASSWORD = "canary words in a row"
 # As it is without the stand-ins.
 start_chroma = ChromaIndex.start
@@ -39,15 +36,6 @@ def pages_of(app: Flask, ids: dict[str, str]) -> Iterator[str]:
             yield re.sub(r"<(?:\w+:)?(\w+)>", lambda found: ids.get(found[1], "1"), rule.rule)
 
 
-@pytest.fixture
-def collector() -> Iterator[Collector | None]:
-    """What takes the traces, where their extra is installed."""
-    made = Collector() if find_spec("opentelemetry.exporter") is not None else None
-    yield made
-    if made is not None:
-        made.close()
-
-
 Start = Callable[..., Flask]
 
 
@@ -55,7 +43,6 @@ Start = Callable[..., Flask]
 def start(
     environment: dict[str, str],
     stub: StubModel,
-    collector: Collector | None,
     postgres_database: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -69,8 +56,6 @@ def start(
     if not every and "MCP_SERVERS" in secrets:
         # Whoever sees it sees the words of its setting all the same, and to load a real one takes seconds.
         secrets["MCP_SERVERS"] = json.dumps({"test": ["sh", "-c", "sleep 0.3", CANARIES["mcp_servers"]]})
-    if collector is not None:
-        secrets |= {"OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={TRACE_KEY}"}
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     if every:
@@ -102,7 +87,6 @@ def test_no_secret_turns_up_anywhere(
     start: Start,
     confined_readers: None,
     stub: StubModel,
-    collector: Collector | None,
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
     every: bool,
@@ -121,13 +105,7 @@ def test_no_secret_turns_up_anywhere(
     app = start(MCP_SERVERS="{}")
     services: Services = app.extensions["assistant"]
     use_after_restart(app, found, issued)
-    services.observer.close()
     processes.close()
-    if collector is not None:
-        issued["key of the collector"] = TRACE_KEY
-        for body in collector.bodies:
-            found.add("trace", body)
-        assert len(found.hits({"a turn": "invoke_agent"})) == 1, "each turn is traced"
     found.add("log", caplog.text)
     for command, (_, environment) in processes.seen.items():
         found.add(f"environment of {command}", environment)

@@ -11,8 +11,6 @@ from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 
-PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-
 
 def figures(client: FlaskClient) -> dict[str, float]:
     """Return every sample by its name and labels, as Prometheus writes them."""
@@ -124,13 +122,6 @@ def test_the_log_lines_of_an_answer_name_its_request_and_its_turn(client: FlaskC
     assert [(line["request_id"], line["turn_id"]) for line in of_turn] == [("mine", answer["turn_id"])]
     assert any(text.endswith(f"[request_id mine, turn_id {answer['turn_id']}]") for _, text in lines)
     assert "turn_id" not in json.loads(lines[-1][0])
-
-
-def test_a_trace_goes_on_to_the_endpoint(client: FlaskClient, stub: StubModel) -> None:
-    client.post("/api/query", json={"question": "Why?"}, headers={"traceparent": PARENT})
-    client.post("/api/query", json={"question": "Why?"}, headers={"traceparent": PARENT.replace("-01", "-zz")})
-    sent = [{name.lower(): value for name, value in seen.headers.items()} for seen in stub.requests]
-    assert [headers.get("traceparent") for headers in sent] == [PARENT, None]
 
 
 def test_readiness_can_ask_the_endpoint(client: FlaskClient, stub: StubModel) -> None:

@@ -1,18 +1,12 @@
 """All metrics of /metrics, by name.
 
-The only place that names one; a test compares the dashboard with it. The observer measures the steps of answers for the
-metrics, and for traces if they are switched on. Labels have few values, of which only models' names aren't fixed: never
-anybody's text, name or id.
+The only place that names one; a test compares the dashboard with it. Labels have few values, of which only models'
+names aren't fixed: never anybody's text, name or id.
 """
 
-from __future__ import annotations
-
 import json
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Mapping
 from pkgutil import get_data
-from typing import TYPE_CHECKING
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -23,43 +17,6 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-
-if TYPE_CHECKING:
-    from rag_assistant.runtime.telemetry.steps import Step
-    from rag_assistant.runtime.telemetry.tracing import Tracing
-
-
-class Observer:
-    """What one application measures with."""
-
-    def __init__(self, tracing: Tracing | None = None) -> None:
-        self.metrics = Metrics()
-        self._tracing = tracing
-
-    @contextmanager
-    def watching(self, step: Step) -> Iterator[Step]:
-        """Measure a step."""
-        began = time.perf_counter()
-        try:
-            with self._tracing.span(step) if self._tracing else nullcontext():
-                yield step
-        finally:
-            self.metrics.steps.labels(step.name).observe(time.perf_counter() - began)
-
-    def close(self) -> None:
-        """Send the remaining traces."""
-        if self._tracing:
-            self._tracing.close()
-
-
-def open_observer(otlp_endpoint: str | None) -> Observer:
-    """Return an observer that sends traces to an address, if set. Raises ImportError without OpenTelemetry."""
-    if otlp_endpoint is None:
-        return Observer()
-    from rag_assistant.runtime.telemetry.tracing import Tracing, otlp_exporter
-
-    return Observer(Tracing(otlp_exporter(otlp_endpoint)))
-
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "rag_assistant_"
@@ -99,6 +56,10 @@ class Metrics:
         self.steps = histogram("step_seconds", "Time of the steps of an answer, by step.", STEP_BUCKETS, "step")
         self.refusals = counter("refusals", "Requests that were answered with an error, by its type.", "error")
         ProcessCollector(registry=self._registry)
+
+    def note_step(self, name: str, seconds: float) -> None:
+        """Record how long a step of an answer took."""
+        self.steps.labels(name).observe(seconds)
 
     def count_request(self, model: str, tokens: Mapping[str, int], cost: float) -> None:
         """Count a request to a model and its tokens by kind; after ``MAX_MODELS`` of them the others are "other"."""
