@@ -1,13 +1,15 @@
 """Read the answer of a cell: its value by the type of its column, and the sentence of the document it rests on. Pure.
 
-Nothing is put right: a value that its passage doesn't have is marked.
+Nothing is put right: a value is marked unless a sentence that its answer cites has it.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
 from pkgutil import get_data
 from typing import Any
+from unicodedata import category
 
 from msgspec import MsgspecError, defstruct, json
 from msgspec.structs import replace
@@ -16,30 +18,33 @@ from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
 from rag_assistant.records import QUOTES, AnswerOptions, CellDoubt, CellResult, ColumnType, GridColumn, Source, Turn
 from rag_assistant.retrieval.claims import (
     CITATION,
+    DIGITS,
     NEGATION,
+    WESTERN,
     cited_numbers,
     denied_stems,
     repeated_range,
     strange_figures,
 )
+from rag_assistant.retrieval.claims import NUMBER as FIGURE
 from rag_assistant.retrieval.dates import dates_in, iso_dates
 from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagreements, values_in
-from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.quotes import nearest_range
-from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.sentences import Sentence, sentences_of, split_text
 from rag_assistant.retrieval.table_query import NUMBER, figure
-from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words, stem
+from rag_assistant.retrieval.tokenize import STOP_WORDS, content_stems, query_words, search_words, stem
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS, UNITS = _DATA["words"], _DATA["units"]
 REFUSAL, DENIAL = (re.compile("|".join(_DATA["patterns"][name]), re.IGNORECASE) for name in ("refusal", "denial"))
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 MAGNITUDE = re.compile(rf"\s?(?:{'|'.join(MAGNITUDES)})(?!\w)", re.IGNORECASE)
-WORD, YEAR = re.compile(r"[^\W\d_]+|[€$£%]"), re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+NAME, WORD = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]{2,}"), re.compile(r"[^\W\d_]+|[€$£%]")
+YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 # Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
 DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
-CURRENCIES = {word for name, words in UNITS.items() if name != "%" for word in words}
+NAMES = {word: name for name, words in UNITS.items() for word in words}
+CURRENCIES, PERMITS = NAMES.keys() - set(UNITS["%"]), frozenset(map(stem, WORDS["permits"]))
 HAS_DIGIT = re.compile(r"\d")
 MAX_VALUE_CHARS, MIN_PART_CHARS = 500, 4
 # An answer in JSON has a value of its column's type, and the number of its passage; "not found" is null.
@@ -109,67 +114,79 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
     results = [_at(_typed(source.text[slice(*one)], column, language), source, one) for one in ranges]
     nothing = replace(results[0], outcome="not_found", value="", doubt=None)
     result = next((one for one in results if one.doubt != "wrong_type"), nothing)
-    is_other = result.outcome == "value" and column.type != "text" and not _shared(column.question, result.quote or "")
+    is_other = result.outcome == "value" and column.type != "text" and not _asked(column.question, result.quote or "")
     return replace(result, doubt=result.doubt or "other_words") if is_other else result
 
 
 def _answered(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
     """Return what a model answered, with what can be seen to be wrong with it."""
-    answer = without_quotes(turn.answer)
-    value = _plain(CITATION.sub(" ", answer))
-    passages = "\n".join(one.text for one in sources)
-    reason = re.split(r"[|:,]\s", value, maxsplit=1)[-1]
-    is_refusal = REFUSAL.search(value) and reason.casefold() not in " ".join(passages.split()).casefold()
-    if not value or is_refusal or _begins_with(value, "not_found") or _begins_with(reason, "not_found"):
+    passages = " ".join(" ".join(one.text for one in sources).split())
+    sentences = list(filter(None, map(_plain, split_text(CITATION.sub(" ", without_quotes(turn.answer))))))
+    value = " ".join(one for one in sentences if not _refuses(one, passages))
+    language, is_whole = language_of(search_words(passages)), value == " ".join(sentences)
+    if not value or not (is_whole or column.type == "text" or any(_values_of(column, value, language))):
         return CellResult("not_found")
     if _begins_with(value, "contradiction"):
         parts = " / ".join(map(_plain, value.partition(":")[2].split(";")))
         result = CellResult("disagreement", parts[:MAX_VALUE_CHARS])
     else:
-        result = _typed(value, column, language_of(search_words(passages)))
-    if not sources:
-        return replace(result, doubt="not_cited")
-    result = _at(result, sources[0], _range_of(value, column, sources[0]))
-    if _is_strange(value, answer, sources, column.type):
-        result = replace(result, doubt="not_in_passage")
-    elif column.type == "date" and _may_be_another_day(result.value, passages):
-        result = replace(result, doubt="ambiguous_date")
-    elif column.type == "yes_no" and result.doubt is None:
-        result = replace(result, doubt=_doubt_about(result, column, passages))
-    return result
+        result = _typed(value, column, language)
+    result = _checked(result, value, column, sources) if sources else replace(result, doubt="not_cited")
+    return replace(result, doubt=result.doubt or (None if is_whole else "not_in_passage"))
 
 
-def _range_of(value: str, column: GridColumn, source: Source) -> tuple[int, int]:
-    """Return the range of the sentence that a value rests on; all of a passage that has neither it nor its words.
+def _refuses(sentence: str, passages: str) -> bool:
+    """Return whether a sentence says that nothing was found, and not in the words of the passages."""
+    reason = re.split(r"[|:,]\s", sentence, maxsplit=1)[-1]
+    is_quoted = reason.casefold() in passages.casefold()
+    nothing = _begins_with(sentence, "not_found") or _begins_with(reason, "not_found")
+    return nothing or bool(REFUSAL.search(sentence) and not is_quoted)
 
-    That is one with the value, in whatever language; of several, the one with most of the question's words.
+
+def _checked(result: CellResult, value: str, column: GridColumn, sources: Sequence[Source]) -> CellResult:
+    """Return a result with what is doubtful about it and the sentence it rests on, all of a passage if there is none.
+
+    It is one that says the value; of several, the one with most of the question's words: what is rare counts more.
     """
-    language = language_of(search_words(source.text))
-    own = {number or written for written, number in _values_of(column, value, language)}
+    passages = "\n".join(one.text for one in sources)
+    language = language_of(search_words(passages))
+    pieces = [(sources[0], Sentence(sources[0].text), frozenset[str](), False)]
+    for source in sources:
+        for one in sentences_of(source.text):
+            about = _asked(column.question, " ".join((source.section or "", one.heading, one.lead, one.text)))
+            pieces.append((source, one, about, _says(one.text, value, result.number, column, language)))
+    counts = Counter(word for *_, about, _ in pieces for word in about)
+    weights = {word: (0.5 if word in PERMITS else 1) / number for word, number in counts.items()}
+    source, sentence, about, says = max(pieces, key=lambda one: (one[3], sum(weights[word] for word in one[2])))
+    doubt: CellDoubt | None = None
+    if column.type != "date" and any(one.doubts for one in sources):
+        doubt = "not_in_passage"
+    elif column.type == "yes_no":
+        doubt = _doubt_about(result.value, column, sentence.text, about)
+    elif not says:
+        doubt = "not_in_passage"
+    elif column.type == "number" and not about:
+        doubt = "other_words"
+    elif column.type == "date" and _may_be_another_day(result.value, passages):
+        doubt = "ambiguous_date"
+    result = _at(result, source, (sentence.start, sentence.start + len(sentence.text.rstrip())))
+    return replace(result, doubt=result.doubt or doubt)
 
-    def rank(sentence: str) -> tuple[bool, int]:
-        there = {number or written for written, number in _values_of(column, sentence, language)}
-        shared = _shared(column.question, sentence)
-        if column.type == "yes_no":  # Any question has such an answer.
-            return bool(own & there and shared), shared
-        return value.casefold() in sentence.casefold() or bool(own & there), shared
 
-    best = max(sentences_of(source.text), key=lambda one: rank(one.text), default=None)
-    is_written, shared = rank(best.text) if best else (False, 0)
-    about = f"{value} {column.question}"
-    nearest = None if is_written else nearest_range(SearchQuery(about), source, None)
-    if nearest and _shared(about, source.text[slice(*nearest)]):
-        return nearest
-    return (
-        (best.start, best.start + len(best.text.rstrip())) if best and (is_written or shared) else (0, len(source.text))
-    )
+def _says(sentence: str, value: str, number: float | None, column: GridColumn, language: str) -> bool:
+    """Return whether a sentence has each word of a value, and each figure with its unit; a date in any spelling."""
+    if column.type in ("date", "yes_no"):
+        return column.type == "date" and not strange_figures(value, sentence)
+    parts = _parts(value)
+    is_amount = column.type == "text" or _has_amount(sentence, number, column.question, language)
+    return bool(parts) and parts <= _parts(sentence) and is_amount
 
 
-def _shared(question: str, text: str) -> int:
-    """Return how many of a question's words but units a text has, in other words too: "l'animal", "Mietvertrag"."""
+def _asked(question: str, text: str) -> frozenset[str]:
+    """Return the words of a question but units that a text has, in other words too: "l'animal", "Mietvertrag"."""
     stems, folded = content_stems(text), text.casefold()
     words = frozenset(stem(one) for one in query_words(question) if one not in CURRENCIES)
-    return sum(one in stems or (len(one) >= MIN_PART_CHARS and one in folded) for one in words)
+    return frozenset(one for one in words if one in stems or (len(one) >= MIN_PART_CHARS and one in folded))
 
 
 def _plain(text: str) -> str:
@@ -209,9 +226,7 @@ def _values_of(column: GridColumn, text: str, language: str = "") -> Iterator[tu
         yield from ((one, None) for one in values or YEAR.findall(text))
     else:
         text = APOSTROPHE.sub("", text)
-        figures = [one for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
-        figures = [one + (MAGNITUDE.match(text, text.find(one) + len(one)) or [""])[0] for one in figures]
-        figures = figures or [one for one in [_plain(text)] if NUMBER.match(one)]
+        figures = list(_figures(text)) or [one for one in [_plain(text)] if NUMBER.match(one)]
         own = set(WORD.findall(column.question.lower()))
         units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}
         if units:  # A figure without a unit may be in it.
@@ -238,12 +253,34 @@ def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult
     return replace(result, quote=source.text[slice(*span)].strip(), page=source.page, start=start, end=end)
 
 
-def _is_strange(value: str, answer: str, sources: Sequence[Source], kind: ColumnType) -> bool:
-    """Return whether passages seem not to say a value."""
-    passages, words = "\n".join(one.text for one in sources), content_stems(value)
-    is_lacking = kind == "text" and 2 * len(words - content_stems(passages)) > len(words)
-    is_doubted = kind != "date" and any(one.doubts for one in sources)
-    return is_lacking or is_doubted or (kind != "yes_no" and bool(strange_figures(answer, passages)))
+def _figures(text: str) -> dict[str, str]:
+    """Return the figures of a text as they are written, each with the unit it is in."""
+    text = APOSTROPHE.sub("", text)
+    figures = [(one, unit) for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
+    return {one + (MAGNITUDE.match(text, text.find(one) + len(one)) or [""])[0]: unit for one, unit in figures}
+
+
+def _parts(text: str) -> Set[object]:
+    """Return the content words of a text, its numbers and currencies in one spelling, and its figures with units."""
+    text = WORD.sub(lambda word: f" {NAMES[word[0].lower()]} " if word[0].lower() in NAMES else word[0], text)
+    text = " ".join(APOSTROPHE.sub("", text).translate(WESTERN).split())
+    numbers = {_number(one) or DIGITS.sub("", one) for one in FIGURE.findall(text)}
+    words = {"not" if NEGATION.fullmatch(one) else one for one in search_words(FIGURE.sub(" ", text))}
+    stems = {float(NUMBERS[one]) if one in NUMBERS else stem(one) for one in words - STOP_WORDS | words & {"not"}}
+    amounts = {(unit, _number(one)) for one, unit in _figures(text).items()}
+    return numbers | stems | amounts | {one for one in text if one == "%" or category(one) == "Sc"}
+
+
+def _has_amount(text: str, number: float | None, question: str, language: str) -> bool:
+    """Return whether a text has a number as an amount: not of a clause, house or year, nor of days beside money."""
+    figures = {one: WORD.findall(one) for one in _figures(text)}
+    money = [one for one, words in figures.items() if not NAMES.keys().isdisjoint(map(str.lower, words))]
+    for one, words in figures.items():
+        is_name = language != "german" and any(NAME.fullmatch(word) for word in words if word.lower() not in MAGNITUDES)
+        is_other = is_name or (money and not _asked(question, one))
+        if _number(one) == number and (one in money or not is_other):
+            return True
+    return False
 
 
 def _may_be_another_day(iso: str, passages: str) -> bool:
@@ -252,21 +289,21 @@ def _may_be_another_day(iso: str, passages: str) -> bool:
     return iso not in isos and any(len(days) > 1 and one["year"] == iso[:4] for one, days in dates_in(passages))
 
 
-def _doubt_about(result: CellResult, column: GridColumn, passages: str) -> CellDoubt | None:
-    """Return what is doubtful about yes or no: passages about something else, or a sentence that says the opposite."""
-    sentence, words = result.quote or "", frozenset(map(stem, query_words(column.question)))
-    if not _shared(column.question, passages):
+def _doubt_about(value: str, column: GridColumn, sentence: str, about: frozenset[str]) -> CellDoubt | None:
+    """Return what is doubtful about yes or no: a sentence about something else, or one that doesn't say so."""
+    words, denies = frozenset(map(stem, query_words(column.question))), bool(DENIAL.search(sentence))
+    subject = words - PERMITS or words
+    if 2 * len(subject & about) < len(subject):
         return "other_words"
-    if DENIAL.search(column.question) or NEGATION.search(column.question):
-        return None
-    is_about = 3 * _shared(column.question, sentence) >= 2 * len(words)
     if written := [word for word, _ in _values_of(column, sentence)]:
-        is_opposite = result.value not in written
-    elif result.value == "yes":
-        is_opposite = bool(denied_stems(sentence) & words) or (is_about and bool(DENIAL.search(sentence)))
+        is_said = value in written
+    elif DENIAL.search(column.question) or NEGATION.search(column.question):
+        is_said = False
+    elif value == "yes":
+        is_said = not (denies or denied_stems(sentence) & words)
     else:
-        is_opposite = is_about and not (DENIAL.search(sentence) or NEGATION.search(sentence))
-    return "not_in_passage" if is_opposite else None
+        is_said = denies or bool(NEGATION.search(sentence))
+    return None if is_said else "not_in_passage"
 
 
 def _states_another(result: CellResult, column: GridColumn, values: Sequence[str]) -> bool:

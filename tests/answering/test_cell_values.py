@@ -216,3 +216,87 @@ def test_without_a_model_a_figure_of_something_else_is_to_be_checked(sentence: s
     quote = f"Here is what your documents say:\n\n> {sentence} [1]"
     result = result_about(quote, sentence, "What is the rent in EUR?", "number", model=None)
     assert (result.value, result.doubt) == ("EUR 640.00", doubt)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "is_said"),
+    [
+        ("The notice period is sixty (60) days.", "ninety days", False),
+        ("The notice period is sixty (60) days.", "60 days", True),
+        ("Die Kündigungsfrist beträgt drei Monate.", "sechs Monate", False),
+        ("Die Kündigungsfrist beträgt drei Monate.", "drei Monate", True),
+        ("Le préavis est de trois mois.", "quatre mois", False),
+        ("Signed by Dr. Alan Whitfield.", "Dr. Bob Whitfield", False),
+        ("Signed by Dr. Alan Whitfield.", "Dr. Alan Whitfield", True),
+        ("The rent is $1,850.00 a month.", "€1,850.00", False),
+        ("The rent is EUR 1,850.00 a month.", "€1,850", True),
+        ("The rent is USD 118,000 per year.", "USD 118,000 per month", False),
+        ("The rent is USD 2.5 million.", "USD 2.5", False),
+        ("The notice is six months. Repairs within sixty days, for five years.", "sixty months", False),
+        ("The notice is six months; repairs within sixty days, for five years.", "six days", False),
+        ("The notice is six months; repairs within sixty days, for five years.", "six months", True),
+        ("The notice period is 3 months.", "6 months", False),
+        ("The notice period is\n3 months.", "3 months", True),
+        ("Pets are allowed.", "not allowed", False),
+    ],
+)
+def test_words_are_unmarked_only_if_a_sentence_has_each_of_them(text: str, answer: str, is_said: bool) -> None:
+    assert cell(answer, text, "What does it say?", "text")[3] == (None if is_said else "not_in_passage")
+
+
+RENT = (
+    "4. Rent and term of 2024\n\nThe premises at 12 High Street are let for a rent of USD 118,000 per year, due in 30 "
+    "days. The deposit is USD 500."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_said"),
+    [
+        ("USD 118,000", True), ("118,000", True), ("USD 118,000 per year", True), ("USD 118,000 per month", False),
+        ("€118,000", False), ("4", False), ("12", False), ("12 High Street", False), ("2024", False),
+        ("30 days", False),
+    ],
+)  # fmt: skip
+def test_a_number_is_unmarked_only_as_the_amount_that_is_asked_for(answer: str, is_said: bool) -> None:
+    assert (cell(answer, RENT, "What is the rent?", "number")[3] is None) is is_said
+
+
+def test_other_amounts_than_money_are_verified_by_their_sentence() -> None:
+    text = "The house has 12 floors. Employees: 120. The notice period is 30 days."
+    for answer, question in {
+        "12 floors": "How many floors are there?", "120": "How many employees?", "30 days": "What is the notice period?"
+    }.items():  # fmt: skip
+        assert cell(answer, text, question, "number")[3] is None
+    assert cell("30 days", text, "How many employees?", "number")[3] == "other_words"
+
+
+@pytest.mark.parametrize("other", ["No pets are allowed.", "Smoking is allowed in the garden."])
+@pytest.mark.parametrize("ends", [False, True])
+def test_yes_or_no_leads_to_the_sentence_about_its_subject(other: str, ends: bool) -> None:
+    sentences = [other, "The Tenant may not sublet.", "Parking is allowed."]
+    text = " ".join(reversed(sentences) if ends else sentences)
+    result = result_about("no [1]", text, "Is subletting allowed?", "yes_no")
+    assert (result.quote, result.doubt) == ("The Tenant may not sublet.", None)
+    assert result_about("no [1]", other, "Is subletting allowed?", "yes_no").doubt == "other_words"
+    assert result_about("yes [1]", text, "Is subletting allowed?", "yes_no").doubt == "not_in_passage"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "value"),
+    [
+        ("Three months [1]. The documents do not say more.", "text", "Three months"),
+        ("The passages do not answer directly. The nearest: GBP 54,000 [1].", "number", "GBP 54,000"),
+        ("Three months. The documents do not say more [1].", "text", "Three months"),
+        ("No [1]. The documents do not mention exceptions.", "yes_no", "no"),
+    ],
+)
+def test_a_value_beside_a_refusal_is_to_be_checked(answer: str, kind: str, value: str) -> None:
+    text = "The notice period is three months, the price GBP 54,000. Pets are not allowed."
+    result = result_about(answer, text, "What is the notice period, the price, and are pets allowed?", kind)
+    assert (result.outcome, result.value, result.doubt) == ("value", value, "not_in_passage")
+
+
+@pytest.mark.parametrize("answer", ["I don't know.", "Ich weiß es nicht.", "Je ne sais pas.", "No lo sé.", "不知道"])
+def test_not_knowing_is_not_found(answer: str) -> None:
+    assert cell(answer, HOUSE, "What is the tax number?", "text")[:2] == ("not_found", "")
