@@ -99,7 +99,7 @@ def result_of(turn: Turn, column: GridColumn) -> CellResult:
 
 def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellResult:
     """Return the sentence of the first quote that has most of the question's words, and a value of the type."""
-    blocks = [] if turn.answer.startswith(LEAD_NEAR) else [one for one in turn.answer.split("\n\n") if one[:1] == ">"]
+    blocks = [one for one in turn.answer.split("\n\n") if one[:1] == ">"]
     if not (blocks and sources):
         return CellResult("not_found")
     source = sources[0]
@@ -112,8 +112,9 @@ def _quoted(turn: Turn, column: GridColumn, sources: Sequence[Source]) -> CellRe
         ranges = [(start, end)]
     language = language_of(search_words(source.text))
     results = [_at(_typed(source.text[slice(*one)], column, language), source, one) for one in ranges]
-    nothing = replace(results[0], outcome="not_found", value="", doubt=None)
-    result = next((one for one in results if one.doubt != "wrong_type"), nothing)
+    nothing = replace(results[0], outcome="not_found", value="", number=None, doubt=None)
+    is_near = turn.answer.startswith(LEAD_NEAR)
+    result = nothing if is_near else next((one for one in results if one.doubt != "wrong_type"), nothing)
     is_other = result.outcome == "value" and column.type != "text" and not _asked(column.question, result.quote or "")
     return replace(result, doubt=result.doubt or "other_words") if is_other else result
 

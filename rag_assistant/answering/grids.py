@@ -145,7 +145,7 @@ class GridRunner(Struct):
     def _keep(self, cell: ClaimedCell, live: LiveTurn) -> None:
         turn, receipt, usage = live.turn, live.receipt or {}, live.turn.usage or {}
         tokens = usage.get("prompt_tokens", 0) + usage.get("completion_tokens", 0)
-        if not tokens and turn.history is not None and not receipt.get("quotes"):
+        if not tokens and turn.status == "completed" and turn.history is not None and not receipt.get("quotes"):
             tokens = turn.history["tokens"]["total"] + estimate_tokens(turn.answer)
         unanswered = turn.answer if turn.answer in (NEEDS_MODEL, NEEDS_THE_MODEL) else None
         error = turn.error_message or unanswered or (WITHOUT_PASSAGES if WITHOUT_PASSAGES in turn.notes else None)

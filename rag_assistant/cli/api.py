@@ -209,12 +209,12 @@ def api_here(services: Services) -> Api:
     import httpx2
 
     from rag_assistant.web import app_of
-    from rag_assistant.web.routing import IDENTITY
+    from rag_assistant.web.routing import IDENTITY, NO_ADDRESS
 
     app = app_of(services)
 
     def as_owner(environ: dict[str, Any], start_response: Any) -> Any:
-        return app(environ | {IDENTITY: ALONE}, start_response)
+        return app(environ | {IDENTITY: ALONE, NO_ADDRESS: True}, start_response)
 
     http = httpx2.Client(base_url="http://localhost", transport=httpx2.WSGITransport(as_owner))
     return Api(http, services)

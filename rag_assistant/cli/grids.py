@@ -69,7 +69,10 @@ def stop(api: Api, grid_id: int) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def export(api: Api, grid_id: int, file: Path) -> None:
     """Write a table to FILE, .csv or .xlsx."""
-    api.download(f"/api/grids/{grid_id}/export", file, format=file.suffix.removeprefix("."))
+    try:
+        api.download(f"/api/grids/{grid_id}/export", file, format=file.suffix.removeprefix("."))
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be written ({error.strerror}).") from error
 
 
 def _column(question: str) -> dict[str, str]:

@@ -68,10 +68,14 @@ class GridStore(SharedStore[Grid]):
         """
         with self._database.write() as connection:
             row = self._present(connection, grid_id, writers=not {"everyone", "scope"} & values.keys())
-            changed = {"columns": _numbered(values["columns"], row["columns"])} if "columns" in values else {}
+            changed: dict[str, Any] = {}
+            if "columns" in values:
+                changed["columns"] = _numbered(values["columns"], row["columns"])
             left = {one["id"] for one in changed.get("columns", row["columns"])}
             if drops := "scope" in values or any(one["id"] not in left for one in row["columns"]):
                 self._own(connection, grid_id)
+            if values.get("max_tokens", row["max_tokens"]) != row["max_tokens"] and row["reason"] == _budget_used(row):
+                changed["reason"] = None
             set_values(connection, grids, grid_id, {**values, **changed})
             self._fit(connection, grid_id, drops=drops)
         return self.get(grid_id)
@@ -84,16 +88,7 @@ class GridStore(SharedStore[Grid]):
     def _fit(self, connection: sa.Connection, grid_id: int, *, drops: bool = False) -> None:
         """Add the missing cells of searchable documents, the oldest first; with ``drops``, drop those of no row."""
         row = connection.execute(sa.select(grids).where(grids.c.id == grid_id).with_for_update()).mappings().one()
-        # The owner, as whom it is asked, can search them.
-        bound = self._database if row["person_id"] is None else self._database.for_person(row["person_id"])
-        scope = row["scope"]
-        if not scope and row["project_id"] is not None:
-            usable = projects.c.id == row["project_id"], readable_project(bound, projects.c.id)
-            # Without its project, it isn't about everything.
-            scopes = connection.execute(sa.select(projects.c.scope).where(*usable)).scalars()
-            scope = next(scopes, {"document_ids": [0]})
-        is_in = in_scope(bound, documents.c.id, record_of(scope or {}, Scope)), documents.c.replaces.is_(None)
-        has_row, own = sa.and_(*is_in, OF_A_PERSON, documents.c.chunks > 0), grid_cells.c.grid_id == grid_id
+        has_row, own = self._has_row(connection, row), grid_cells.c.grid_id == grid_id
         if drops:
             there = KEY[1].in_(sa.select(documents.c.id).where(has_row))
             is_left = sa.and_(there, KEY[2].in_([one["id"] for one in row["columns"]]))
@@ -107,6 +102,31 @@ class GridStore(SharedStore[Grid]):
         missing = missing.select_from(documents.join(columns, sa.true()))
         missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.limit(MAX_GRID_DOCUMENTS)))
         connection.execute(sa.insert(grid_cells).from_select([*KEY, STATE], missing))
+
+    def new_documents(self, grid_id: int) -> int:
+        """Return how many documents have no row yet, for which there is room."""
+        with self._database.read() as connection:
+            row = connection.execute(sa.select(grids).where(grids.c.id == grid_id)).mappings().one()
+            rows = sa.select(grid_cells.c.document_id).where(grid_cells.c.grid_id == grid_id).distinct()
+            new = sa.select(documents.c.id).where(self._has_row(connection, row), documents.c.id.not_in(rows))
+            numbers = [
+                connection.execute(sa.select(sa.func.count()).select_from(one.subquery())) for one in (rows, new)
+            ]
+            taken, missing = (one.scalar_one() for one in numbers)
+        return max(0, min(missing, MAX_GRID_DOCUMENTS - taken))
+
+    def _has_row(self, connection: sa.Connection, row: sa.RowMapping) -> sa.ColumnElement[bool]:
+        """Return which documents a table is about."""
+        # The owner, as whom it is asked, can search them.
+        bound = self._database if row["person_id"] is None else self._database.for_person(row["person_id"])
+        scope = row["scope"]
+        if not scope and row["project_id"] is not None:
+            usable = projects.c.id == row["project_id"], readable_project(bound, projects.c.id)
+            # Without its project, it isn't about everything.
+            scopes = connection.execute(sa.select(projects.c.scope).where(*usable)).scalars()
+            scope = next(scopes, {"document_ids": [0]})
+        is_in = in_scope(bound, documents.c.id, record_of(scope or {}, Scope)), documents.c.replaces.is_(None)
+        return sa.and_(*is_in, OF_A_PERSON, documents.c.chunks > 0)
 
     def start(self, grid_id: int, document_id: int = 0, column_id: int = 0, *, asks_model: bool = True) -> Grid:
         """Queue every cell that has no answer or failed, else those outdated or quoted; or one of a document again.
@@ -261,7 +281,7 @@ class CellQueue(Store):
                 if (left := budget - used - row["running"] * expected) >= expected:
                     most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - expected))
                     return _take(connection, row, worker, most)
-                _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{budget:,}"))
+                _stop_asking(connection, row["id"], _budget_used(row))
         return None
 
     def end(self, cell: ClaimedCell, state: CellState, *, tokens: int = 0, seconds: float = 0, **values: Any) -> None:
@@ -292,6 +312,10 @@ class CellQueue(Store):
             ended = {"state": state, "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
+
+
+def _budget_used(row: sa.RowMapping) -> str:
+    return BUDGET_USED.format(n=f"{row['max_tokens'] or 0:,}")
 
 
 def _tokens_each(connection: sa.Connection, grid_id: int, passages: int) -> float:

@@ -5,14 +5,16 @@ import re
 from collections.abc import Sequence
 from datetime import date
 from io import BytesIO, StringIO
+from typing import Any
 
-from flask import url_for
+from flask import request, url_for
 
 from rag_assistant.answering.cell_values import MAGNITUDES, WORD
 from rag_assistant.records import Cell, Grid, GridRow
 from rag_assistant.retrieval.disagreements import NUMBERS
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext
+from rag_assistant.web.routing import NO_ADDRESS
 
 OUTCOMES = {"not_found": N_("not found"), "yes": N_("yes"), "no": N_("no"), "failed": N_("failed")}
 DOUBTS = {
@@ -28,7 +30,7 @@ DOUBTS = {
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 DAY, MULTIPLIERS = re.compile(r"\d{4}-\d\d-\d\d"), MAGNITUDES.keys() | NUMBERS.keys()
-MAX_WIDTH, MAX_TIP_CHARS = 40, 250
+MAX_WIDTH = 40
 
 
 def in_words(cell: Cell, column_type: str = "") -> str:
@@ -47,8 +49,19 @@ def doubts_in_words(cell: Cell) -> list[str]:
     return [gettext(DOUBTS[name]) for name in names if name in DOUBTS]
 
 
+def nearest_in_words(cell: Cell) -> list[str]:
+    """Return the nearest sentence of a cell in which nothing was found, if there is one."""
+    quote = cell.result.quote if cell.result and cell.result.outcome == "not_found" else None
+    return [gettext("The nearest sentence: {sentence}", sentence=quote)] if quote else []
+
+
 def link_to(cell: Cell, *, outside: bool = True) -> str:
-    """Return the address of the sentence a cell rests on, of the document alone if that has changed since."""
+    """Return the address of the sentence a cell rests on, of the document alone if that has changed since.
+
+    A command without a server has none: ``""``.
+    """
+    if outside and NO_ADDRESS in request.environ:
+        return ""
     place = {one: getattr(cell.result, one) for one in ("start", "end") if cell.result and not cell.outdated}
     return url_for("document_pages.document", document_id=cell.document_id, _external=outside, **place)
 
@@ -65,8 +78,9 @@ def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
         lines.append([row.document])
         for cell, column in zip(row.cells, grid.columns, strict=True):
             quote = cell.result.quote if cell.result else None
-            source = f"“{quote}” {link_to(cell)}" if quote else ""
-            lines[-1] += [in_words(cell, column.type), " ".join(doubts_in_words(cell)), source]
+            source = f"“{quote}” {link_to(cell)}".strip() if quote else ""
+            checks = " ".join([*doubts_in_words(cell), *nearest_in_words(cell)])
+            lines[-1] += [in_words(cell, column.type), checks, source]
     csv.writer(text).writerows([f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines)
     return text.getvalue().encode("utf-8-sig")
 
@@ -81,7 +95,7 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
         sheet.set_column(0, len(grid.columns), MAX_WIDTH)
         sheet.write_row(0, 0, [gettext("Document"), *(one.name for one in grid.columns)])
         for line, row in enumerate(rows, 1):
-            sheet.write_url(line, 0, link_to(Cell(row.document_id, 0, "done")), string=row.document)
+            _write(sheet, line, 0, row.document, link_to(Cell(row.document_id, 0, "done")))
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 number, look = None if result is None else result.number, {"bg_color": "#ffe9a8"} if doubts else {}
@@ -90,16 +104,22 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                 if day or (number is not None and unit):
                     look["num_format"] = "yyyy-mm-dd" if day else f'General" {unit}"'
                 form = book.add_format(look)
-                if result is not None and result.quote:
-                    tip = " ".join([*doubts, result.quote])[:MAX_TIP_CHARS]
-                    sheet.write_url(line, at, link_to(cell), form, words, tip)
-                elif number is None:
-                    sheet.write_string(line, at, words, form)
+                quote = result.quote if result is not None else None
+                _write(sheet, line, at, words, link_to(cell) if quote else "", form)
+                if tip := " ".join([*doubts, *(nearest_in_words(cell) or filter(None, [quote]))]):
+                    sheet.write_comment(line, at, tip)
                 if number is not None:
                     sheet.write_number(line, at, number, form)
                 elif day:
                     sheet.write_datetime(line, at, date.fromisoformat(day), form)
     return file.getvalue()
+
+
+def _write(sheet: Any, line: int, at: int, text: str, link: str, form: Any = None) -> None:
+    if link:
+        sheet.write_url(line, at, link, form, text)
+    else:
+        sheet.write_string(line, at, text, form)
 
 
 FILES = {

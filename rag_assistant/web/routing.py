@@ -33,6 +33,8 @@ SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in.
 
 # The key of the identity in a request's environment; see identity.py.
 IDENTITY = "rag_assistant.identity"
+# In a command's requests: nobody can open a link to where it runs.
+NO_ADDRESS = "rag_assistant.no_address"
 # An id that nobody has.
 NO_PERSON = 0
 

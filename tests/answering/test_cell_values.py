@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_assistant.answering.cell_values import result_of
+from rag_assistant.conversations.summary_lines import LEAD_NEAR
 from rag_assistant.records import CellResult, GridColumn, Source, Turn
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -300,3 +301,18 @@ def test_a_value_beside_a_refusal_is_to_be_checked(answer: str, kind: str, value
 @pytest.mark.parametrize("answer", ["I don't know.", "Ich weiß es nicht.", "Je ne sais pas.", "No lo sé.", "不知道"])
 def test_not_knowing_is_not_found(answer: str) -> None:
     assert cell(answer, HOUSE, "What is the tax number?", "text")[:2] == ("not_found", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "question"), [("text", "Who rents?"), ("number", "What is the rent?"), ("yes_no", "May dogs live?")]
+)
+def test_without_a_model_the_nearest_sentence_is_no_answer_but_kept(kind: str, question: str) -> None:
+    sentence = "Yes: the landlord asks for EUR 900 each month."
+    answer = f"{LEAD_NEAR}\n\n> {sentence} [1]"
+    result = result_about(answer, sentence, question, kind, model=None)
+    assert (result.outcome, result.value, result.number, result.quote) == ("not_found", "", None, sentence)
+
+
+@pytest.mark.parametrize(("value", "text"), [("The", "Signed by Ann."), ("¥900", "The price is ₩900."), ("15", "1.5")])
+def test_signs_points_and_empty_words_are_no_proof(value: str, text: str) -> None:
+    assert cell(value, text, "What does it say?", "text")[3] == "not_in_passage"

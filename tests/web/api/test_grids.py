@@ -8,6 +8,7 @@ import threading
 import time
 import zipfile
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, insert, select, update
 
 from rag_assistant.answering import grids as filling
+from rag_assistant.cli.api import api_here
 from rag_assistant.services import Services
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.grids import MAX_CELL_TOKENS
@@ -726,3 +728,63 @@ def test_a_deleted_table_can_be_restored_where_it_was(client: FlaskClient) -> No
     assert f'action="/tables/{grid}/restore"' in page
     assert post(client, f"/tables/{grid}/restore")[0] == 303
     assert "deleted." not in client.get(response.headers["Location"]).text
+
+
+@pytest.mark.parametrize("status", [401, 429])
+def test_a_request_that_failed_used_no_tokens(client: FlaskClient, stub: StubModel, status: int) -> None:
+    upload(client, LEASE, "lease.txt")
+    stub.default = Reply(status=status, headers={"retry-after": "0"})
+    grid = start(client)
+    assert "failed" in rest(client, grid)
+    assert state(client, grid)["used_tokens"] == 0
+
+
+def test_new_documents_are_counted_and_asked_on_request(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    assert "Add and ask" not in client.get(f"/tables/{grid}").text
+    upload(client, f"{LEASE} Two.", "two.txt")
+    assert "1 new document is not in this table yet." in client.get(f"/tables/{grid}").text
+    assert post(client, f"/tables/{grid}/start")[0] == 303
+    assert rest(client, grid) == {"done": 4}
+    assert "Add and ask" not in client.get(f"/tables/{grid}").text
+
+
+def test_the_notice_of_a_budget_goes_once_it_is_raised(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    grid = start(client, BEGUN | {"max_tokens": 100})
+    rest(client, grid)
+    assert client.patch(f"/api/grids/{grid}", json={"name": "Same"}).json["reason"]
+    assert client.patch(f"/api/grids/{grid}", json={"max_tokens": 200}).json["reason"] is None
+
+
+def test_a_command_without_a_server_writes_no_links(
+    client: FlaskClient, services: Services, stub: StubModel, tmp_path: Path
+) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 9.00 [1]"})
+    grid = start(client)
+    rest(client, grid)
+    for kind in ("csv", "xlsx"):
+        api_here(services).download(f"/api/grids/{grid}/export", file := tmp_path / f"t.{kind}", format=kind)
+        written = file.read_bytes()
+        if kind == "xlsx":
+            with zipfile.ZipFile(file) as packed:
+                written = b"".join(map(packed.read, (one for one in packed.namelist() if "sheet" in one)))
+                assert b"does not seem to say this" in packed.read("xl/comments1.xml")
+        assert b"/documents/" not in written
+
+
+def test_the_nearest_sentence_is_shown_where_nothing_was_found(client: FlaskClient, services: Services) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    result = {"outcome": "not_found", "quote": "The rent is EUR 1,250.00 a month.", "start": 0, "end": 9}
+    with services.database.write() as connection:
+        cell = update(grid_cells).where(grid_cells.c.document_id == document, grid_cells.c.column_id == 1)
+        connection.execute(cell.values(state="done", result=result | {"model": "quotes"}))
+    page = client.get(f"/tables/{grid}", headers=PAGE).text
+    assert "The nearest sentence: The rent is EUR 1,250.00 a month.</small>" in page
+    _, line = csv.reader(io.StringIO(client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")))
+    assert line[1:3] == ["not found", "The nearest sentence: The rent is EUR 1,250.00 a month."]
