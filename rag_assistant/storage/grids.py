@@ -74,7 +74,7 @@ class GridStore(SharedStore[Grid]):
             left = {one["id"] for one in changed.get("columns", row["columns"])}
             if drops := "scope" in values or any(one["id"] not in left for one in row["columns"]):
                 self._own(connection, grid_id)
-            if values.get("max_tokens", row["max_tokens"]) != row["max_tokens"] and row["reason"] == _budget_used(row):
+            if values.get("max_tokens", row["max_tokens"]) != row["max_tokens"]:
                 changed["reason"] = None
             set_values(connection, grids, grid_id, {**values, **changed})
             self._fit(connection, grid_id, drops=drops)
@@ -103,17 +103,14 @@ class GridStore(SharedStore[Grid]):
         missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.limit(MAX_GRID_DOCUMENTS)))
         connection.execute(sa.insert(grid_cells).from_select([*KEY, STATE], missing))
 
-    def new_documents(self, grid_id: int) -> int:
+    def new_documents(self, grid: Grid) -> int:
         """Return how many documents have no row yet, for which there is room."""
         with self._database.read() as connection:
-            row = connection.execute(sa.select(grids).where(grids.c.id == grid_id)).mappings().one()
-            rows = sa.select(grid_cells.c.document_id).where(grid_cells.c.grid_id == grid_id).distinct()
-            new = sa.select(documents.c.id).where(self._has_row(connection, row), documents.c.id.not_in(rows))
-            numbers = [
-                connection.execute(sa.select(sa.func.count()).select_from(one.subquery())) for one in (rows, new)
-            ]
-            taken, missing = (one.scalar_one() for one in numbers)
-        return max(0, min(missing, MAX_GRID_DOCUMENTS - taken))
+            row = connection.execute(sa.select(grids).where(grids.c.id == grid.id)).mappings().one()
+            rows = sa.select(grid_cells.c.document_id).where(grid_cells.c.grid_id == grid.id)
+            is_new = self._has_row(connection, row), documents.c.id.not_in(rows)
+            new = connection.execute(sa.select(sa.func.count(documents.c.id)).where(*is_new)).scalar_one()
+        return max(0, min(new, MAX_GRID_DOCUMENTS - grid.documents))
 
     def _has_row(self, connection: sa.Connection, row: sa.RowMapping) -> sa.ColumnElement[bool]:
         """Return which documents a table is about."""
@@ -281,7 +278,7 @@ class CellQueue(Store):
                 if (left := budget - used - row["running"] * expected) >= expected:
                     most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - expected))
                     return _take(connection, row, worker, most)
-                _stop_asking(connection, row["id"], _budget_used(row))
+                _stop_asking(connection, row["id"], BUDGET_USED.format(n=f"{budget:,}"))
         return None
 
     def end(self, cell: ClaimedCell, state: CellState, *, tokens: int = 0, seconds: float = 0, **values: Any) -> None:
@@ -312,10 +309,6 @@ class CellQueue(Store):
             ended = {"state": state, "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
-
-
-def _budget_used(row: sa.RowMapping) -> str:
-    return BUDGET_USED.format(n=f"{row['max_tokens'] or 0:,}")
 
 
 def _tokens_each(connection: sa.Connection, grid_id: int, passages: int) -> float:

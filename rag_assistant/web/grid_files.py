@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from datetime import date
 from io import BytesIO, StringIO
-from typing import Any
 
 from flask import request, url_for
 
@@ -95,7 +94,9 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
         sheet.set_column(0, len(grid.columns), MAX_WIDTH)
         sheet.write_row(0, 0, [gettext("Document"), *(one.name for one in grid.columns)])
         for line, row in enumerate(rows, 1):
-            _write(sheet, line, 0, row.document, link_to(Cell(row.document_id, 0, "done")))
+            sheet.write_string(line, 0, row.document)
+            if link := link_to(Cell(row.document_id, 0, "done")):
+                sheet.write_url(line, 0, link, string=row.document)
             for at, (cell, column) in enumerate(zip(row.cells, grid.columns, strict=True), 1):
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 number, look = None if result is None else result.number, {"bg_color": "#ffe9a8"} if doubts else {}
@@ -105,7 +106,9 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                     look["num_format"] = "yyyy-mm-dd" if day else f'General" {unit}"'
                 form = book.add_format(look)
                 quote = result.quote if result is not None else None
-                _write(sheet, line, at, words, link_to(cell) if quote else "", form)
+                sheet.write_string(line, at, words, form)
+                if quote and (link := link_to(cell)):
+                    sheet.write_url(line, at, link, form, words)
                 if tip := " ".join([*doubts, *(nearest_in_words(cell) or filter(None, [quote]))]):
                     sheet.write_comment(line, at, tip)
                 if number is not None:
@@ -113,13 +116,6 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                 elif day:
                     sheet.write_datetime(line, at, date.fromisoformat(day), form)
     return file.getvalue()
-
-
-def _write(sheet: Any, line: int, at: int, text: str, link: str, form: Any = None) -> None:
-    if link:
-        sheet.write_url(line, at, link, form, text)
-    else:
-        sheet.write_string(line, at, text, form)
 
 
 FILES = {

@@ -46,7 +46,7 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     shown = api.estimated(services().grids.get(grid_id))
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
-    page["new_documents"] = 0 if shown.watch or not shown.writable else services().grids.new_documents(grid_id)
+    page["new_documents"] = 0 if shown.watch or not shown.writable else services().grids.new_documents(shown)
     page["columns"] = _columns_typed() if "column_id" in request.form else shown.columns
     page["params"] = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
     return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
