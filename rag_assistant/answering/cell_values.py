@@ -45,7 +45,7 @@ YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
 NAMES = {word: name for name, words in UNITS.items() for word in words}
 CURRENCIES, PERMITS = NAMES.keys() - set(UNITS["%"]), frozenset(map(stem, WORDS["permits"]))
-HAS_DIGIT = re.compile(r"\d")
+EMPTY, HAS_DIGIT = STOP_WORDS - {"not"} | {"per"}, re.compile(r"\d")
 MAX_VALUE_CHARS, MIN_PART_CHARS = 500, 4
 # An answer in JSON has a value of its column's type, and the number of its passage; "not found" is null.
 ANSWERS: dict[str, Any] = {
@@ -267,7 +267,7 @@ def _parts(text: str) -> Set[object]:
     text = " ".join(APOSTROPHE.sub("", text).translate(WESTERN).split())
     numbers = {_number(one) or DIGITS.sub("", one) for one in FIGURE.findall(text)}
     words = {"not" if NEGATION.fullmatch(one) else one for one in search_words(FIGURE.sub(" ", text))}
-    stems = {float(NUMBERS[one]) if one in NUMBERS else stem(one) for one in words - STOP_WORDS | words & {"not"}}
+    stems = {float(NUMBERS[one]) if one in NUMBERS else stem(one) for one in words - EMPTY}
     amounts = {(unit, _number(one)) for one, unit in _figures(text).items()}
     return numbers | stems | amounts | {one for one in text if one == "%" or category(one) == "Sc"}
 

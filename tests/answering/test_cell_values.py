@@ -232,6 +232,7 @@ def test_without_a_model_a_figure_of_something_else_is_to_be_checked(sentence: s
         ("The rent is $1,850.00 a month.", "€1,850.00", False),
         ("The rent is EUR 1,850.00 a month.", "€1,850", True),
         ("The rent is USD 118,000 per year.", "USD 118,000 per month", False),
+        ("The monthly rent is USD 118,000.", "USD 118,000 per month", True),
         ("The rent is USD 2.5 million.", "USD 2.5", False),
         ("The notice is six months. Repairs within sixty days, for five years.", "sixty months", False),
         ("The notice is six months; repairs within sixty days, for five years.", "six days", False),
