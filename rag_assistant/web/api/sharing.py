@@ -137,10 +137,11 @@ def read_shared(link: str) -> SharedAnswer:
         views = {one.n: view_of(SharedSource, one) for one in listed if one.document_id not in hidden}
         # What a document states is told to whoever may read it.
         stated = [one for one in turn.disagreements if views.keys() >= set(chain(*one.passages))]
-        for one in listed:
-            if one.document_id in deleted:
-                views[one.n] = SharedSource(one.n, one.document, one.own_date, one.page, "", deleted=True)
-        sources = [views[one.n] for one in listed if one.n in views]
         changes = [view_of(CorrectionAnswer, one) for one in corrections[turn.id] if one.n is None or one.n in views]
+        # Who could read it is unknown, so its name stays untold.
+        gone = {
+            one.n: SharedSource(one.n, "", None, None, "", deleted=True) for one in listed if one.document_id in deleted
+        }
+        sources = [one for _, one in sorted((views | gone).items())]
         turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources, stated, changes))
     return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)
