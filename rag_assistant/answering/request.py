@@ -94,8 +94,8 @@ class SearchResult(Struct, frozen=True):
     @property
     def disagreements(self) -> tuple[Disagreement, ...]:
         """What the sources state differently about the question."""
-        # A follow-up such as "and of backups?" is about these alone.
-        is_whole = bool(content_words(self.query.text))
+        # A follow-up such as "and of backups?" is about these alone, "and in 2023?" about the same as before.
+        is_whole = not all(map(str.isdigit, content_words(self.query.text)))
         question = self.query.text if is_whole else f"{self.query.context} {self.query.text}"
         return disagreements(question, self.sources, self.time, self.today)
 

@@ -220,7 +220,7 @@ class Coverage(Struct, frozen=True):
 class Disagreement(Struct, frozen=True):
     """Values for one thing, each with the passages of documents that state it; ``newer`` is that of the newest.
 
-    With ``time`` it is the one that was in force then.
+    With ``time`` it is the newest of those dated no later.
     """
 
     values: tuple[str, ...]
@@ -229,17 +229,13 @@ class Disagreement(Struct, frozen=True):
     time: str | None = None
 
     def __str__(self) -> str:
-        when = f"in force {self.time}" if self.time else "newer"
+        when = f"newest dated up to {self.time}" if self.time else "newer"
         return f"{self._stated}; {when}: {self.newer}" if self.newer else self._stated
 
     @property
     def sentence(self) -> str:
-        value, date = self.newer, self.time
-        newest = f" The newer document says {value}." if value else ""
-        if value and date:
-            newest = (
-                f" In force on {date}: {value}." if len(date) > len("2024-05") else f" In force in {date}: {value}."
-            )
+        newest = f"Of these, the newest dated up to {self.time} says" if self.time else "The newer document says"
+        newest = f" {newest} {self.newer}." if self.newer else ""
         return f"Your documents disagree: {self._stated}.{newest}"
 
     @property

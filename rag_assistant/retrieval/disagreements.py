@@ -24,7 +24,7 @@ from rag_assistant.retrieval.dates import YEAR, dates_in, is_called_old, iso_dat
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
-from rag_assistant.retrieval.versions import are_versions, name_words
+from rag_assistant.retrieval.versions import CURRENT, are_versions, name_words
 
 # Words and patterns in English and German: numbers, what is no unit, labels of numbers.
 WORDS = from_json(get_data(str(__package__), "values.json") or b"")
@@ -124,7 +124,7 @@ def _newest(
 ) -> tuple[str | None, str | None]:
     """Return the value in the newest version, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
 
-    If a time is asked about, or a version is for the future, that is the one in force then, or today, with the time.
+    If a time is asked about, or a version is for the future, that is the newest dated no later, with the time.
     When a file was changed can't be compared with the date that another document gives itself, and what is called old
     isn't the newest.
     """
@@ -148,7 +148,9 @@ class _Question:
     """What a question asks about, and which kinds of values would answer it."""
 
     def __init__(self, question: str) -> None:
-        words = search_words(question)
+        # A time chooses among versions, and is nowhere in their sentences.
+        timeless = CURRENT.sub(" ", PATTERNS["past"].sub(" ", question))
+        words = [word for word in search_words(timeless) if not YEAR.fullmatch(word)]
         self._common = STOP_WORDS.union(COMMON_WORDS_OF.get(language_of(words), ()))
         self._words = self._stems(without_asking(words))
         self._min_words = max(min(2, len(self._words)), ceil(MIN_ASKED * len(self._words)), 1)

@@ -159,7 +159,8 @@ def search_query(question: str, exchanges: Sequence[Exchange], similarity: Simil
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:
     """Return the weight of the context, by vectors and words."""
-    tells = not TELLING_NOTHING.issuperset(content_words(question))
+    # "And in 2023?" says when, not what.
+    tells = not TELLING_NOTHING.issuperset(word for word in content_words(question) if not word.isdigit())
     return max(leaning(question, context, similarity), 0.0 if tells else SHARE_WITHOUT_WORDS)
 
 

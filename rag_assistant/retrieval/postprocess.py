@@ -1,6 +1,7 @@
 """Which passages are sent: reranked if there is a model, without duplicates, adjacent ones joined, within a budget."""
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -60,7 +61,7 @@ Sized = TypeVar("Sized", Passage, Source, Note)
 
 # Two passages are duplicates if they share this much of their words: the same page saved twice, with another date.
 SAME = 0.9
-MAX_COPIES = 2
+MAX_COPIES, MAX_VERSIONS, HAS_DIGIT = 2, 4, re.compile(r"\d")
 # The separator between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
 
@@ -68,14 +69,18 @@ TOKENS_BETWEEN = 4
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
     """Yield the passages without duplicates of a better one: each text once per document, twice in the library.
 
+    Texts that differ by a figure, such as versions of a document, come up to four times.
+
     The best come first. A paragraph in several documents is taken from two of them, as it is unknown which one is
     meant: with one copy only, doc2dial loses 0.05 of the right documents.
     """
     better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
-        copies = [one.document_id for one, other in better if len(vocabulary & other) >= SAME * len(vocabulary | other)]
-        if len(copies) < MAX_COPIES and passage.document_id not in copies:
+        alike = [(one, other) for one, other in better if len(vocabulary & other) >= SAME * len(vocabulary | other)]
+        copies = [one for one, other in alike if not any(map(HAS_DIGIT.search, vocabulary ^ other))]
+        is_new = passage.document_id not in {one.document_id for one, _ in alike}
+        if is_new and len(copies) < MAX_COPIES and len(alike) < MAX_VERSIONS:
             better.append((passage, vocabulary))
             yield passage
 

@@ -23,7 +23,10 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     turn = ask(page, question, 1)
     expect(turn.locator(".sources .cited")).to_have_text("1 refunds-new.md, 1 Jun 2024")
     expect(turn.locator(".disagreement")).to_have_text(
-        re.compile(r"^Your documents disagree: 60 days \[1\], 30 days \[2\]\. In force on \d+ \w+ 20\d\d: 60 days\.$")
+        re.compile(
+            r"^Your documents disagree: 60 days \[1\], 30 days \[2\]\. "
+            r"Of these, the newest dated up to \d+ \w+ 20\d\d says 60 days\.$"
+        )
     )
     expect(turn.get_by_text("30 days")).to_have_count(1)
 

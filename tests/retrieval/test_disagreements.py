@@ -486,3 +486,24 @@ def test_what_follows_an_amount_with_its_currency_is_no_unit_of_it() -> None:
 )
 def test_a_value_has_no_stray_word(text: str, value: str) -> None:
     assert list(values_in(text)[0].values()) == [value]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Wie hoch ist das Tagegeld?", "Wie hoch ist das Tagegeld aktuell?", "Wie hoch war das Tagegeld 2024?"],
+)
+def test_a_word_for_a_time_need_not_be_in_what_is_compared(question: str) -> None:
+    said = "Das Tagegeld beträgt {} Euro."
+    values = between(question, said.format(28), said.format(32), "spesen-2024.md", "spesen-2026.md")
+    assert values == (("28 Euro", "32 Euro"),)
+
+
+@pytest.mark.parametrize("name", ["survey", "lift-check", "safety-inspection", "Umfrage"])
+def test_what_is_found_out_each_year_is_no_version(name: str) -> None:
+    said = "The lift carried a load of {} kg."
+    assert between("What load did the lift carry?", said.format(900), said.format(850), *names_of(name)) == ()
+    assert between("What load did the lift carry?", said.format(900), said.format(850), *names_of("checklist")) != ()
+
+
+def names_of(name: str) -> tuple[str, str]:
+    return f"{name}-2024.md", f"{name}-2025.md"

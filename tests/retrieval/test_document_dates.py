@@ -109,3 +109,9 @@ def test_as_much_of_a_date_as_is_written_is_taken_and_what_is_valid_comes_first(
 )
 def test_a_name_dates_a_document_if_it_has_one_date(name: str, expected: str | None) -> None:
     assert date_in_name(name, TODAY) == expected
+
+
+def test_a_version_may_be_valid_from_a_year_far_ahead_and_nothing_else_is() -> None:
+    ahead = TODAY.year + 2
+    assert date_in_text(f"# Badges\n\nValid from 1 January {ahead}\n", "english", TODAY) == f"{ahead}-01-01"
+    assert date_in_text(f"# Badges\n\nPublished on 1 January {ahead}\n", "english", TODAY) is None

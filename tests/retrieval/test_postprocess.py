@@ -83,3 +83,9 @@ def test_all_but_the_first_fit_into_the_budget(lengths: list[int], budget: int) 
 def test_a_passage_that_does_not_fit_is_skipped() -> None:
     found = [said(1, "word " * 10), said(2, "word " * 500), said(3, "word " * 10)]
     assert [one.chunk_id for one in within_budget(found, 60)] == [1, 3]
+
+
+def test_of_texts_that_differ_by_a_figure_four_are_sent() -> None:
+    policy = "All employees who work full time have a leave of {} days in each calendar year, and may take it at once."
+    versions = [said(number, policy.format(20 + number)) for number in range(6)]
+    assert [one.chunk_id for one in distinct(versions)] == [0, 1, 2, 3]

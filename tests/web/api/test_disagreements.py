@@ -76,6 +76,9 @@ def test_a_follow_up_is_told_what_is_about_it_alone(client: FlaskClient) -> None
     first = ask(client, QUESTION)
     answer = ask(client, "And what about herons?", conversation_id=first["conversation_id"])
     assert "disagreements" not in answer["search"]
+    conversation = ask(client, QUESTION)["conversation_id"]
+    (told,) = ask(client, "And in 2023?", conversation_id=conversation)["search"]["disagreements"]
+    assert (told["newer"], told["time"]) == ("30 days", "2023")
 
 
 def test_every_place_that_shows_the_sources_of_an_answer_says_it(

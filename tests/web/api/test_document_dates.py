@@ -128,6 +128,6 @@ def test_what_is_current_is_answered_by_the_newer_version_and_the_other_is_told_
         stated = {answer["sources"][n - 1]["date"] for numbers in told["passages"] for n in numbers}
         assert (sorted(told["values"]), told["newer"], told["time"]) == (["30 days", "60 days"], newer, time)
         page = client.get(f"/turns/{answer['turn_id']}/receipt").text
-        assert ("In force in 2023: 30 days." in page) == (time == "2023")
+        assert ("Of these, the newest dated up to 2023 says 30 days." in page) == (time == "2023")
         assert stated == {"2023-01-04", "2024-06-01"}
         assert not any("days" in note for note in answer["notes"])
