@@ -41,8 +41,11 @@ MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items()
 MAGNITUDE = re.compile(rf"\s?(?:{'|'.join(MAGNITUDES)})(?!\w)", re.IGNORECASE)
 NAME, WORD = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]{2,}"), re.compile(r"[^\W\d_]+|[€$£%]")
 YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
-# Of thousands with a dot or an apostrophe between them, only the latter can be nothing else.
-DOTTED, APOSTROPHE = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<=\d)['\u2019](?=\d{3}(?!\d))")
+# Thousands have a dot between them, which may be a point, or an apostrophe or a blank.
+DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+")
+BETWEEN = re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)['\u2019 ](?=\d{3}(?!\d))")
+BEFORE_UNIT = re.compile(r"(?<![^\s(:|=])-([€$£]|[A-Z]{3})\s?(?=\d)")
+ORDINARY = str.maketrans("\u00a0\u202f\u2009\u2212", "   -")
 NAMES = {word: name for name, words in UNITS.items() for word in words}
 CURRENCIES, PERMITS = NAMES.keys() - set(UNITS["%"]), frozenset(map(stem, WORDS["permits"]))
 EMPTY, HAS_DIGIT = STOP_WORDS - {"not"} | {"per"}, re.compile(r"\d")
@@ -79,7 +82,7 @@ def text_of(turn: Turn, column: GridColumn) -> str:
         value = "yes" if value else "no"
     elif isinstance(value, float):  # As its passage writes it, with its unit.
         text = "".join(one.text for one in turn.sources if one.n == answer.passage)
-        written = (*values_in(text)[0].values(), *NUMBER.findall(text))
+        written = (*_figures(text), *NUMBER.findall(text))
         value = next((one for one in written if _number(one) == value), f"{value:.15g}")
     return f"{value}{cited}" if value else WORDS["not_found"][0]
 
@@ -226,7 +229,7 @@ def _values_of(column: GridColumn, text: str, language: str = "") -> Iterator[tu
         values = [iso or one[0].strip(" .,") for iso, one, days in dates if iso or (len(days) > 1 and one["year"])]
         yield from ((one, None) for one in values or YEAR.findall(text))
     else:
-        text = APOSTROPHE.sub("", text)
+        text = _ordinary(text)
         figures = list(_figures(text)) or [one for one in [_plain(text)] if NUMBER.match(one)]
         own = set(WORD.findall(column.question.lower()))
         units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}
@@ -246,7 +249,8 @@ def _number(written: str) -> float | None:
     if DOTTED.fullmatch(plain):  # No amount of money has three decimals.
         plain = plain.replace(".", "") if CURRENCIES.intersection(words) else ""
     number = figure(plain)
-    return None if number is None else float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
+    sign = -1 if "-" in written[: match.start()] else 1  # As in "-£40".
+    return None if number is None else sign * float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
 
 
 def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult:
@@ -254,17 +258,22 @@ def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult
     return replace(result, quote=source.text[slice(*span)].strip(), page=source.page, start=start, end=end)
 
 
+def _ordinary(text: str) -> str:
+    return BETWEEN.sub("", text.translate(ORDINARY))
+
+
 def _figures(text: str) -> dict[str, str]:
     """Return the figures of a text as they are written, each with the unit it is in."""
-    text = APOSTROPHE.sub("", text)
+    text = _ordinary(text)
     figures = [(one, unit) for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
     return {one + (MAGNITUDE.match(text, text.find(one) + len(one)) or [""])[0]: unit for one, unit in figures}
 
 
 def _parts(text: str) -> Set[object]:
     """Return the content words of a text, its numbers and currencies in one spelling, and its figures with units."""
+    text = BEFORE_UNIT.sub(r"\1 -", _ordinary(text))
     text = WORD.sub(lambda word: f" {NAMES[word[0].lower()]} " if word[0].lower() in NAMES else word[0], text)
-    text = " ".join(APOSTROPHE.sub("", text).translate(WESTERN).split())
+    text = " ".join(text.translate(WESTERN).split())
     numbers = {_number(one) or DIGITS.sub("", one) for one in FIGURE.findall(text)}
     words = {"not" if NEGATION.fullmatch(one) else one for one in search_words(FIGURE.sub(" ", text))}
     stems = {float(NUMBERS[one]) if one in NUMBERS else stem(one) for one in words - EMPTY}

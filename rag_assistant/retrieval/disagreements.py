@@ -266,9 +266,10 @@ def _moments(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
 
 def _figures(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
     for match in PATTERNS["figure"].finditer(text):
-        before = text[max(0, match.start("number") - MAX_BEFORE_CHARS) : match.start("number")]
+        before = text[max(0, match.start("number") - MAX_BEFORE_CHARS) : match.start("number")].rstrip("-")
         unit = match["currency"] or match["unit"] or (":" if PATTERNS["key"].search(before) else "")
         if unit and not PATTERNS["label"].search(before):
             number = match["number"].lower()
             digits = str(NUMBERS.get(number) or DIGITS.sub("", ZEROS.sub("", number)))
-            yield match, (stem(unit.lower())[:UNIT_CHARS], digits)
+            sign = "-" * ("-" in text[match.start() : match.start("number")])
+            yield match, (stem(unit.lower())[:UNIT_CHARS], sign + digits)
