@@ -14,6 +14,7 @@ from rag_assistant.records import Note, Passage, Source, lead_of
 from rag_assistant.records.errors import RerankerFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.tokenize import search_words
+from rag_assistant.retrieval.versions import are_versions
 
 log = logging.getLogger(__name__)
 
@@ -69,16 +70,18 @@ TOKENS_BETWEEN = 4
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
     """Yield the passages without duplicates of a better one: each text once per document, twice in the library.
 
-    Texts that differ by a figure, such as versions of a document, come up to four times.
-
-    The best come first. A paragraph in several documents is taken from two of them, as it is unknown which one is
+    The best come first, of versions of a document that differ by a figure up to four. A paragraph in several documents is taken from two of them, as it is unknown which one is
     meant: with one copy only, doc2dial loses 0.05 of the right documents.
     """
     better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
         alike = [(one, other) for one, other in better if len(vocabulary & other) >= SAME * len(vocabulary | other)]
-        copies = [one for one, other in alike if not any(map(HAS_DIGIT.search, vocabulary ^ other))]
+        copies = [
+            one
+            for one, other in alike
+            if not (are_versions(one.document, passage.document) and any(map(HAS_DIGIT.search, vocabulary ^ other)))
+        ]
         is_new = passage.document_id not in {one.document_id for one, _ in alike}
         if is_new and len(copies) < MAX_COPIES and len(alike) < MAX_VERSIONS:
             better.append((passage, vocabulary))

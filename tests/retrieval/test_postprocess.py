@@ -85,7 +85,10 @@ def test_a_passage_that_does_not_fit_is_skipped() -> None:
     assert [one.chunk_id for one in within_budget(found, 60)] == [1, 3]
 
 
-def test_of_texts_that_differ_by_a_figure_four_are_sent() -> None:
+def test_of_versions_that_differ_by_a_figure_four_are_sent() -> None:
     policy = "All employees who work full time have a leave of {} days in each calendar year, and may take it at once."
-    versions = [said(number, policy.format(20 + number)) for number in range(6)]
+    texts = [said(number, policy.format(20 + number)) for number in range(6)]
+    versions = [replace(one, document=f"leave-{2020 + n}.md") for n, one in enumerate(texts)]
     assert [one.chunk_id for one in distinct(versions)] == [0, 1, 2, 3]
+    others = [replace(one, document=f"leave of {name}.md") for name, one in zip("abcdef", texts, strict=True)]
+    assert [one.chunk_id for one in distinct(others)] == [0, 1]
