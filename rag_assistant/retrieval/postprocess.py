@@ -70,8 +70,9 @@ TOKENS_BETWEEN = 4
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
     """Yield the passages without duplicates of a better one: each text once per document, twice in the library.
 
-    The best come first, of versions of a document that differ by a figure up to four. A paragraph in several documents is taken from two of them, as it is unknown which one is
-    meant: with one copy only, doc2dial loses 0.05 of the right documents.
+    The best come first, of a document's versions that differ by a figure up to four. A paragraph in several documents
+    is taken from two of them, as it is unknown which one is meant: with one copy only, doc2dial loses 0.05 of the right
+    documents.
     """
     better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
