@@ -1,7 +1,6 @@
 """``rag-assistant ask``: a question, or a command for a conversation, in a terminal."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -21,18 +20,12 @@ from rag_assistant.records.validation import spells_number
 MAX_READ_FIRST = 20
 MAX_EMBEDDING_WAIT_SECONDS = 30.0
 
-CONVERSATION = click.option("--conversation", type=ID, help="Continue this conversation.")
-LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
-OVERFLOW = click.option(
-    "--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What to do when the conversation gets too long."
-)
-
 
 @api_command("ask", answers=True)
 @click.argument("question")
-@CONVERSATION
-@LIMIT
-@OVERFLOW
+@click.option("--conversation", type=ID, help="Continue this conversation.")
+@click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
+@click.option("--on-overflow", type=click.Choice(OVERFLOW_CHOICES), help="What to do with older turns that do not fit.")
 @click.option("--after", help="Only documents dated from this day, month or year on.")
 @click.option("--before", help="Only documents dated up to this day, month or year.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API returns it.")
@@ -53,10 +46,16 @@ def ask(
         return
     body = {"question": question, **_history_limit(max_history_turns)}
     body |= {name: value for name, value in {"conversation_id": conversation, **given}.items() if value is not None}
+    last: dict[str, Any] = {}
     try:
-        _read_pending(api)
-        last = _follow(api, body, None if as_json else _print_event)
-    except KeyboardInterrupt:
+        if api.services is not None:
+            process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
+        with api.answering(body) as events:
+            for event in events:
+                if not as_json:
+                    _print_event(event)
+                last = event.data
+    except KeyboardInterrupt:  # Which has stopped the answer.
         raise click.Abort from None
     if as_json:
         click.echo(json.dumps(last, ensure_ascii=False))
@@ -69,11 +68,6 @@ def ask(
         raise click.ClickException(last["error"]["message"])
 
 
-def _read_pending(api: Api) -> None:
-    if api.services is not None:
-        process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
-
-
 def _command(api: Api, conversation: int | None, text: str) -> None:
     if text == "/help":
         click.echo(commands_in_words())
@@ -84,17 +78,6 @@ def _command(api: Api, conversation: int | None, text: str) -> None:
         raise click.UsageError("A command needs the conversation: --conversation.")
     else:
         click.echo(api.call("POST", f"/api/conversations/{conversation}/commands", {"command": text})["text"])
-
-
-def _follow(api: Api, question: dict[str, Any], show: Callable[[Event], None] | None) -> dict[str, Any]:
-    """Ask, pass the events of the answer to ``show``, and return the last one's data. Ctrl-C stops the answer."""
-    last: dict[str, Any] = {}
-    with api.answering(question) as events:
-        for event in events:
-            if show is not None:
-                show(event)
-            last = event.data
-    return last
 
 
 def _print_event(event: Event) -> None:
