@@ -32,18 +32,20 @@ from rag_assistant.retrieval.disagreements import MAX_PASSAGES, NUMBERS, disagre
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Sentence, sentences_of, split_text
 from rag_assistant.retrieval.table_query import NUMBER, figure
+from rag_assistant.retrieval.tables import HEADING
 from rag_assistant.retrieval.tokenize import STOP_WORDS, content_stems, query_words, search_words, stem
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS, UNITS = _DATA["words"], _DATA["units"]
 REFUSAL, DENIAL = (re.compile("|".join(_DATA["patterns"][name]), re.IGNORECASE) for name in ("refusal", "denial"))
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
-MAGNITUDE = re.compile(rf"\s?(?:{'|'.join(MAGNITUDES)})(?!\w)", re.IGNORECASE)
+PERIODS = {word: name for name, words in _DATA["periods"].items() for word in words}
+PERIOD = rf"(?:\s?/\s?|\s(?:(?:{'|'.join(WORDS['per'])})\s)?)(?:{'|'.join(PERIODS)})(?!\w)"
+BEHIND = re.compile(rf"(?:\s?(?:{'|'.join(MAGNITUDES)})(?!\w))?(?:{PERIOD})?", re.IGNORECASE)
 NAME, WORD = re.compile(r"[A-ZÀ-Þ][a-zß-ÿ]{2,}"), re.compile(r"[^\W\d_]+|[€$£%]")
 YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
 # Thousands have a dot between them, which may be a point, or an apostrophe or a blank.
-DOTTED = re.compile(r"\d{1,3}(?:\.\d{3})+")
-BETWEEN = re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)['\u2019 ](?=\d{3}(?!\d))")
+DOTTED, BETWEEN = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)['\u2019 ](?=\d{3}(?!\d))")
 BEFORE_UNIT = re.compile(r"(?<![^\s(:|=])-([€$£]|[A-Z]{3})\s?(?=\d)")
 ORDINARY = str.maketrans("\u00a0\u202f\u2009\u2212", "   -")
 NAMES = {word: name for name, words in UNITS.items() for word in words}
@@ -159,6 +161,8 @@ def _checked(result: CellResult, value: str, column: GridColumn, sources: Sequen
         for one in sentences_of(source.text):
             about = _asked(column.question, " ".join((source.section or "", one.heading, one.lead, one.text)))
             pieces.append((source, one, about, _says(one.text, value, result.number, column, language)))
+        headings = [Sentence(one[1], start=one.start(1)) for one in HEADING.finditer(source.text)]
+        pieces += [(source, one, frozenset(), _says(one.text, value, None, column, language)) for one in headings]
     counts = Counter(word for *_, about, _ in pieces for word in about)
     weights = {word: (0.5 if word in PERMITS else 1) / number for word, number in counts.items()}
     source, sentence, about, says = max(pieces, key=lambda one: (one[3], sum(weights[word] for word in one[2])))
@@ -166,7 +170,8 @@ def _checked(result: CellResult, value: str, column: GridColumn, sources: Sequen
     if column.type != "date" and any(one.doubts for one in sources):
         doubt = "not_in_passage"
     elif column.type == "yes_no":
-        doubt = _doubt_about(result.value, column, sentence.text, about)
+        is_about = result.value != "yes" or counts.keys() - PERMITS <= about
+        doubt = _doubt_about(result.value, column, sentence.text, about) if is_about else "other_words"
     elif not says:
         doubt = "not_in_passage"
     elif column.type == "number" and not about:
@@ -229,9 +234,10 @@ def _values_of(column: GridColumn, text: str, language: str = "") -> Iterator[tu
         values = [iso or one[0].strip(" .,") for iso, one, days in dates if iso or (len(days) > 1 and one["year"])]
         yield from ((one, None) for one in values or YEAR.findall(text))
     else:
-        text = _ordinary(text)
         figures = list(_figures(text)) or [one for one in [_plain(text)] if NUMBER.match(one)]
         own = set(WORD.findall(column.question.lower()))
+        others = {one for one, time in PERIODS.items() if own & PERIODS.keys() and time not in map(PERIODS.get, own)}
+        figures = [one for one in figures if any(map({*WORD.findall(one.lower())}.isdisjoint, (others, CURRENCIES)))]
         units = {word for words in UNITS.values() if not own.isdisjoint(words) for word in words}
         if units:  # A figure without a unit may be in it.
             named = {one: {*WORD.findall(one.lower())} - MAGNITUDES.keys() for one in figures}
@@ -248,9 +254,8 @@ def _number(written: str) -> float | None:
     plain, behind = match[0].strip(" .,'\u2019"), WORD.findall(written[match.end() :].lower())
     if DOTTED.fullmatch(plain):  # No amount of money has three decimals.
         plain = plain.replace(".", "") if CURRENCIES.intersection(words) else ""
-    number = figure(plain)
-    sign = -1 if "-" in written[: match.start()] else 1  # As in "-£40".
-    return None if number is None else sign * float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
+    number = figure(f"-{plain}" if "-" in written[: match.start()] else plain)  # As in "-£40".
+    return None if number is None else float(number) * MAGNITUDES.get(behind[0] if behind else "", 1)
 
 
 def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult:
@@ -258,20 +263,16 @@ def _at(result: CellResult, source: Source, span: tuple[int, int]) -> CellResult
     return replace(result, quote=source.text[slice(*span)].strip(), page=source.page, start=start, end=end)
 
 
-def _ordinary(text: str) -> str:
-    return BETWEEN.sub("", text.translate(ORDINARY))
-
-
 def _figures(text: str) -> dict[str, str]:
     """Return the figures of a text as they are written, each with the unit it is in."""
-    text = _ordinary(text)
+    text = BETWEEN.sub("", text.translate(ORDINARY))
     figures = [(one, unit) for (unit, _), one in values_in(text)[0].items() if unit not in ("date", "time")]
-    return {one + (MAGNITUDE.match(text, text.find(one) + len(one)) or [""])[0]: unit for one, unit in figures}
+    return {one + (BEHIND.match(text, text.find(one) + len(one)) or [""])[0]: unit for one, unit in figures}
 
 
 def _parts(text: str) -> Set[object]:
     """Return the content words of a text, its numbers and currencies in one spelling, and its figures with units."""
-    text = BEFORE_UNIT.sub(r"\1 -", _ordinary(text))
+    text = BEFORE_UNIT.sub(r"\1 -", BETWEEN.sub("", text.translate(ORDINARY)))
     text = WORD.sub(lambda word: f" {NAMES[word[0].lower()]} " if word[0].lower() in NAMES else word[0], text)
     text = " ".join(text.translate(WESTERN).split())
     numbers = {_number(one) or DIGITS.sub("", one) for one in FIGURE.findall(text)}
@@ -310,7 +311,7 @@ def _doubt_about(value: str, column: GridColumn, sentence: str, about: frozenset
     elif DENIAL.search(column.question) or NEGATION.search(column.question):
         is_said = False
     elif value == "yes":
-        is_said = not (denies or denied_stems(sentence) & words)
+        is_said = not (denies or denied_stems(sentence) & (words | PERMITS))
     else:
         is_said = denies or bool(NEGATION.search(sentence))
     return None if is_said else "not_in_passage"

@@ -271,5 +271,4 @@ def _figures(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
         if unit and not PATTERNS["label"].search(before):
             number = match["number"].lower()
             digits = str(NUMBERS.get(number) or DIGITS.sub("", ZEROS.sub("", number)))
-            sign = "-" * ("-" in text[match.start() : match.start("number")])
-            yield match, (stem(unit.lower())[:UNIT_CHARS], sign + digits)
+            yield match, (stem(unit.lower())[:UNIT_CHARS], "-" * match[0].split(match["number"])[0].count("-") + digits)

@@ -106,7 +106,7 @@ def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: St
     )
     columns = [SIGNED, FEE, day, dogs, dogs | {"question": "May cats live?"}]
     cells = results(client, grid := start(client, {"name": "Leases", "columns": columns}))
-    assert [one["value"] for one in cells] == ["Anna Berg", "EUR 1,250.00", "2024-05-03", "yes", ""]
+    assert [one["value"] for one in cells] == ["Anna Berg", "EUR 1,250.00 a month", "2024-05-03", "yes", ""]
     assert [one["doubt"] for one in cells] == [None] * 5
     assert (cells[1]["number"], cells[4]["outcome"]) == (1250, "not_found")
     assert [LEASE[one["start"] : one["end"]] for one in cells[:2]] == [
