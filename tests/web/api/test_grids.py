@@ -593,7 +593,8 @@ def test_the_statements_for_a_table_do_not_grow_with_it(
         here = threading.get_ident()
 
         def note(_c: object, _x: object, statement: str, *_: object) -> None:
-            if threading.get_ident() == here:
+            # Whether there are accounts is looked up now and then.
+            if threading.get_ident() == here and statement != "BEGIN" and "SELECT people.id" not in statement:
                 seen.append(re.sub(r"\?(, \?)+", "?", statement))
 
         client.get(path)
