@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from math import ceil
 from pkgutil import get_data
 from typing import Any
@@ -74,8 +74,10 @@ def disagreements(
 
     ``time``, an ISO date or the beginning of one, is the time that the question is about.
     """
-    about = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
-    if len({one.document_id for one in about}) < 2:
+    documents = {one.document_id: one.document for one in sources[:MAX_PASSAGES] if one.turn is None}
+    pairs = [pair for pair in combinations(documents, 2) if are_versions(*map(documents.__getitem__, pair))]
+    about = [one for one in sources[:MAX_PASSAGES] if one.turn is None and one.document_id in chain(*pairs)]
+    if not about:  # Most documents have one version, of which nothing is read.
         return ()
     asks = _Question(question)
     sentences = [sentence for source in about if asks.may_be_about(source) for sentence in asks.sentences_about(source)]

@@ -507,3 +507,14 @@ def test_what_is_found_out_each_year_is_no_version(name: str) -> None:
 
 def names_of(name: str) -> tuple[str, str]:
     return f"{name}-2024.md", f"{name}-2025.md"
+
+
+def test_documents_without_another_version_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_text: str) -> list[str]:
+        raise AssertionError
+
+    monkeypatch.setattr("rag_assistant.retrieval.disagreements.split_text", refuse)
+    disagreements.cache_clear()
+    assert disagreements(REFUND, (source(1, WITHIN_30, "policy.md"), source(2, WITHIN_60, "rules.md"))) == ()
+    with pytest.raises(AssertionError):
+        disagreements(REFUND, (source(1, WITHIN_30, "policy.md"), source(2, WITHIN_60, "policy (1).md")))
