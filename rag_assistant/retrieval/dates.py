@@ -64,8 +64,8 @@ LABELS = [
     re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{labels})\W{{0,8}}(?:\w{{2,10}}\.?,? )?\Z", re.IGNORECASE | re.MULTILINE)
     for labels in _DATA["labels"]
 ]
-CHANGED = 1
-YEARS_AHEAD = 10
+# The ranks of two of these; of how many years ahead a document says from when on it is valid.
+VALID, CHANGED, YEARS_AHEAD = 0, 1, 10
 # A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
 TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
 REVISIONS = re.compile(_DATA["revisions"], re.IGNORECASE)
@@ -98,7 +98,7 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
         elif rank is None and match.start() < CHARS_FOR_ALONE and ALONE.search(before) and not after.strip(" .*_|)\r"):
             rank = len(LABELS)
         # A version may be valid from a year far ahead; other dates to come are none of a document's.
-        if rank is not None and iso[:4] <= str(today.year + (YEARS_AHEAD if rank == 0 else 1)):
+        if rank is not None and iso[:4] <= str(today.year + (YEARS_AHEAD if rank == VALID else 1)):
             is_newer = rank == CHANGED and by_rank.get(rank, iso) < iso <= today.isoformat()
             by_rank[rank] = iso if is_newer else by_rank.get(rank, iso)
     return by_rank[min(by_rank)] if by_rank else None
