@@ -204,10 +204,10 @@ class GridStore(SharedStore[Grid]):
         receipt = self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id)
         return {"answer": "", "messages": [], "response_format": None} | (receipt or {})
 
-    def tokens_each(self, grid_id: int, passages: int) -> float:
-        """Return what an answer takes: as those before did, else a request with up to so many passages."""
+    def tokens_each(self, grid_ids: Sequence[int], passages: int) -> dict[int, float]:
+        """Return what an answer takes in each table: as those before, else a request with up to so many passages."""
         with self._database.read() as connection:
-            return _tokens_each(connection, grid_id, passages)
+            return _tokens_each(connection, grid_ids, passages)
 
     def _of_cell(self, column: sa.Column[Any], *key: int) -> Any:
         self.get(key[0])
@@ -274,7 +274,7 @@ class CellQueue(Store):
                     continue
                 if budget is None:
                     return _take(connection, row, worker, None)
-                expected = 0 if passages is None else round(_tokens_each(connection, row["id"], passages))
+                expected = 0 if passages is None else round(_tokens_each(connection, [row["id"]], passages)[row["id"]])
                 if (left := budget - used - row["running"] * expected) >= expected:
                     most = min(MAX_CELL_TOKENS, max(MIN_CELL_TOKENS, left - expected))
                     return _take(connection, row, worker, most)
@@ -311,15 +311,15 @@ class CellQueue(Store):
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
 
 
-def _tokens_each(connection: sa.Connection, grid_id: int, passages: int) -> float:
+def _tokens_each(connection: sa.Connection, grid_ids: Sequence[int], passages: int) -> dict[int, float]:
     """Return ``GridStore.tokens_each``: a document that is shorter than its passages would be is sent whole."""
     most = PASSAGE_TOKENS * sa.case((documents.c.chunks < passages, documents.c.chunks), else_=passages)
     whole = documents.c.size_bytes / BYTES_PER_TOKEN
     sent = REQUEST_TOKENS + sa.func.avg(sa.case((whole < most, whole), else_=most))
-    query = sa.select(sa.func.avg(RESULT["tokens"].as_float()), sent).select_from(grid_cells)
-    query = query.join(documents, documents.c.id == KEY[1]).where(KEY[0] == grid_id)
-    as_before, expected = connection.execute(query).one()
-    return float(as_before or expected or REQUEST_TOKENS)
+    query = sa.select(KEY[0], sa.func.avg(RESULT["tokens"].as_float()), sent).select_from(grid_cells)
+    query = query.join(documents, documents.c.id == KEY[1]).where(KEY[0].in_(grid_ids)).group_by(KEY[0])
+    of_each = {grid_id: float(as_before or expected) for grid_id, as_before, expected in connection.execute(query)}
+    return dict.fromkeys(grid_ids, float(REQUEST_TOKENS)) | of_each
 
 
 def _take(connection: sa.Connection, row: sa.RowMapping, worker: str, max_tokens: int | None) -> ClaimedCell:

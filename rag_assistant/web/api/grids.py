@@ -18,22 +18,22 @@ ONE, CELL = "/<int:grid_id>", "/<int:grid_id>/cells/<int:document_id>/<int:colum
 LIST_PARAMS = ("sort", "q", "cells")
 
 
-def estimated(grid: Grid) -> Grid:
-    """Return a table with an estimate of what starting it will take."""
+def estimated(*some: Grid) -> list[Grid]:
+    """Return tables with an estimate of what starting each will take."""
     now, asks_model = services().settings.current, services().models.connected
-    tokens_each = services().grids.tokens_each(grid.id, passages_sent(now)) if asks_model else None
-    return with_estimate(grid, now, tokens_each)
+    tokens = services().grids.tokens_each([one.id for one in some], passages_sent(now)) if asks_model else {}
+    return [with_estimate(one, now, tokens.get(one.id)) for one in some]
 
 
 def answer_with(grid: Grid) -> Response:
-    return jsonify(data_of(estimated(grid)))
+    return jsonify(data_of(*estimated(grid)))
 
 
 @blueprint.get("", policy=READ, params=("deleted",), answer={"grids": list[Grid]})
 def grids() -> Response:
     """Return the tables you can read, your own first; ``deleted=1`` your own in the trash."""
     deleted = bool(flag_asked("deleted"))
-    return jsonify(grids=[data_of(estimated(one)) for one in services().grids.all(deleted=deleted)])
+    return jsonify(grids=[*map(data_of, estimated(*services().grids.all(deleted=deleted)))])
 
 
 @blueprint.post("", policy=ASK, answer=Grid, status=201, body=NewGridBody)

@@ -43,7 +43,7 @@ def grids(error: AssistantError | None = None) -> str:
 @blueprint.get(ONE, policy=READ)
 def grid(grid_id: int, error: AssistantError | None = None) -> str:
     """Show a part of a table's rows, what the rest will take, and its columns."""
-    shown = api.estimated(services().grids.get(grid_id))
+    (shown,) = api.estimated(services().grids.get(grid_id))
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
     page["new_documents"] = 0 if shown.watch or not shown.writable else services().grids.new_documents(shown)

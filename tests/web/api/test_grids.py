@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import zipfile
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -610,6 +610,9 @@ def test_the_statements_for_a_table_do_not_grow_with_it(
             connection.execute(table.delete())
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'grids'")
     fill_up(services.database, 500, 20)
+    with services.database.write() as connection:
+        more = [{"name": f"Table {n}", "columns": [], "created_at": datetime.now(UTC)} for n in range(20)]
+        connection.execute(insert(grids), more)
     assert statements() == few
 
 
