@@ -4,13 +4,13 @@ import operator
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from pkgutil import get_data
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.json import decode as from_json
 from msgspec.structs import replace
 
@@ -47,6 +47,8 @@ MONEY = re.compile(DATA["names"]["money"], re.IGNORECASE)
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 # Up to this many values are written out as a sum.
 MAX_SUMMANDS = 12
+# From this many rows on, one figure that is their sum is none of their kind.
+MIN_SUMMANDS = 3
 MAX_VALUES_SAID = 30
 
 Operation = Literal["list", "count", "sum", "average", "largest", "smallest", "values"]
@@ -67,6 +69,13 @@ class TableAnswer(Struct, frozen=True):
 
     rows: tuple[int, ...]
     note: str
+
+
+class Summed(Struct):
+    """The sums of some rows, by column."""
+
+    rows: int = 0
+    sums: dict[int, Decimal] = field(default_factory=dict)
 
 
 class Condition(Struct, frozen=True):
@@ -164,9 +173,35 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the numbers of the rows with text that don't add up others: Total may be the name of a supplier."""
+    subtotals = _subtotals(rows)
     firsts = Counter(row[0] for row in rows if not TOTAL.fullmatch(row[0]))
     is_named = [firsts[row[0]] == 1 and row[0] != "" for row in rows]
-    return [n for n, row in enumerate(rows) if any(row) and (is_named[n] or not any(map(TOTAL.fullmatch, row)))]
+    totals = [n in subtotals or (not is_named[n] and any(map(TOTAL.fullmatch, row))) for n, row in enumerate(rows)]
+    return [n for n, row in enumerate(rows) if any(row) and not totals[n]]
+
+
+def _subtotals(rows: Sequence[Sequence[str]]) -> Set[int]:
+    """Return the numbers of the rows whose figures all add up those above, in the whole table or since the last such.
+
+    A single figure may do so by chance, but hardly above three rows.
+    """
+    subtotals: set[int] = set()
+    whole, part = Summed(), Summed()
+    for n, row in enumerate(rows):
+        # Its name may be a figure, too: 2025.
+        own = {at: value for at, cell in enumerate(row) if (value := figure(cell))}
+        common = own.keys() & whole.sums.keys()
+        least = MIN_SUMMANDS - (len(common) > 1)
+        if common and any(
+            one.rows >= least and all(one.sums.get(at) == own[at] for at in common) for one in (whole, part)
+        ):
+            subtotals.add(n)
+            part = Summed()
+            continue
+        for above in (whole, part):
+            above.rows += 1
+            above.sums |= {at: above.sums.get(at, Decimal(0)) + value for at, value in own.items()}
+    return subtotals
 
 
 def _computed(operation: Operation, name: str, cells: Mapping[int, str]) -> tuple[Iterable[int], str] | None:

@@ -135,6 +135,23 @@ def test_a_row_is_one_of_totals_if_it_has_no_name_of_its_own() -> None:
     assert run(TableQuery(1), sales, *Tables(sales).all) == TableAnswer((0, 1), "2 rows.")
 
 
+@pytest.mark.parametrize(
+    ("rows", "counted"),
+    [
+        (["Jan | 3", "Feb | 4", "Mar | 5", "Q1 | 12", "Apr | 1", "May | 1", "Jun | 6", "Q2 | 8", "2025 | 20"], 6),
+        (["Jan | 3 | €30", "Feb | 4 | €45", "North | 7 | €75", "Mar | 5 | €9"], 3),
+        (["A | 3", "B | 4", "C | 7", "D | 9"], 4),
+        (["A | 3 | 1", "B | 4 | 1", "C | 7 | 9"], 3),
+    ],
+)
+def test_a_row_whose_figures_add_up_those_above_is_no_row_of_its_own(rows: list[str], counted: int) -> None:
+    head = "| Month | Bikes | Price |\n|---|---|---|\n" if rows[0].count("|") > 1 else "| Month | Bikes |\n|---|---|\n"
+    text = head + "\n".join(f"| {row} |" for row in rows)
+    answer = run(TableQuery(1, "sum", "Bikes"), text, *Tables(text).all)
+    assert answer is not None
+    assert answer.note.endswith(f"\n{counted} rows.")
+
+
 def test_one_value_in_two_spellings_is_one() -> None:
     keys = "| Key | Colour |\n|---|---|\n| A | red |\n| B | Red |\n| C | blue |"
     assert run(TableQuery(1, "count", group_by="Colour"), keys, *Tables(keys).all) == TableAnswer(
