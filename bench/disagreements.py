@@ -216,7 +216,7 @@ def told(case: Case, collection: Collection, question: str = "") -> tuple[Disagr
     for source in case.sources:
         name, copy, _ = source.document.partition(COPY)
         title = collection.documents[name][0] or name
-        named.append(replace_struct(source, document=f"{title} 2" if copy else title))
+        named.append(replace_struct(source, document=f"{title} v2" if copy else title))
     return disagreements(question or f"{case.query.context} {case.query.text}", tuple(named))
 
 

@@ -129,11 +129,11 @@ def shelf_with(pairs: list[Pair], embedder: CachedMiniLM) -> Iterator[Collection
     names = {pair.name for pair in pairs}
     others = {name: one for name, one in xquad("en").documents.items() if name not in names}
     with shelf_of(Collection("versions", others), embedder) as shelf:
-        for pair in pairs:
+        for n, pair in enumerate(pairs):
             for age, text, day in (("older", pair.older, OLDER), ("newer", pair.newer, NEWER)):
                 dated = f"Version of {day}\n\n{text}"
                 extracted = ExtractedText(dated, PLAIN, dates={"text": date_in_text(dated, "english", TODAY)})
-                pieces, title = chunk_document(extracted, CHUNK_CHARS), f"notes {len(shelf.document_of)}.txt"
+                pieces, title = chunk_document(extracted, CHUNK_CHARS), f"notes {n} of {day}.txt"
                 shelf.put(f"{pair.name} {age}", title, extracted, pieces)
         yield shelf
 

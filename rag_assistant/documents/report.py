@@ -135,7 +135,8 @@ def _unused(documents: Sequence[Document], times: Sequence[datetime]) -> Iterato
 
 def _copies_of(texts: Sequence[tuple[Document, ReadText]]) -> Iterator[NearCopies]:
     """Yield documents with nearly the same text, the newer one first if that is known."""
-    compared = [(document, sketch) for document, (sketch, _) in texts if sketch is not None]
+    # Oldest first, so that a copy added later takes no pair from the lines.
+    compared = [(document, sketch) for document, (sketch, _) in reversed(texts) if sketch is not None]
     for one, other, is_identical in near_copies([sketch for _, sketch in compared]):
         older, newer = sorted((compared[one][0], compared[other][0]), key=lambda document: document.date)
         # May 2024 isn't older than 3 May 2024; and a file's time can't be compared with the date in a text.

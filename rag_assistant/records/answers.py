@@ -234,8 +234,9 @@ class Disagreement(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        newest = f"Of these, the newest dated up to {self.time} says" if self.time else "The newer document says"
-        newest = f" {newest} {self.newer}." if self.newer else ""
+        which = f"newest of these dated up to {self.time}" if self.time else "newer document"
+        # A person may correct a date later.
+        newest = f" When this was answered, the {which} said {self.newer}." if self.newer else ""
         return f"Your documents disagree: {self._stated}.{newest}"
 
     @property

@@ -26,7 +26,7 @@ from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
 from rag_assistant.retrieval.versions import CURRENT, are_versions, name_words
 
-# Words and patterns in English and German: numbers, what is no unit, labels of numbers.
+# Words and patterns in English and German: numbers, articles beside "no", what is no unit, labels of numbers.
 WORDS = from_json(get_data(str(__package__), "values.json") or b"")
 NUMBERS: dict[str, int] = WORDS["numbers"]
 NO_UNIT = "|".join([*NUMBERS, *WORDS["no_unit"].split()])
@@ -153,7 +153,7 @@ class _Question:
         # A time chooses among versions, and is nowhere in their sentences.
         timeless = CURRENT.sub(" ", PATTERNS["past"].sub(" ", question))
         words = [word for word in search_words(timeless) if not YEAR.fullmatch(word)]
-        self._common = STOP_WORDS.union(COMMON_WORDS_OF.get(language_of(words), ()))
+        self._common = STOP_WORDS.union(WORDS["articles"].split(), COMMON_WORDS_OF.get(language_of(words), ()))
         self._words = self._stems(without_asking(words))
         self._min_words = max(min(2, len(self._words)), ceil(MIN_ASKED * len(self._words)), 1)
         self._asks = {name for name, asking in ASKS.items() if asking.search(question)}
@@ -185,7 +185,8 @@ class _Question:
                 values, rest = values_in(text)
                 rest, negations = NEGATION.subn(" ", rest)
                 is_best = shared >= best and n < MAX_BEST and len(self._words & about) >= self._min_words
-                yield _Sentence(source, text, self._stems(search_words(rest)), about, is_best, values, negations)
+                own = self._stems(search_words(rest))
+                yield _Sentence(source, text.rstrip(" ."), own, about, is_best, values, negations)
 
     def difference(self, one: _Sentence, other: _Sentence) -> dict[str, Amount | None]:
         """Return the two values in which two sentences differ; none if they don't, or differ in anything else."""

@@ -28,10 +28,10 @@ CURRENT, LAST_YEAR, SINCE, BEFORE = (
 )
 # In the names of documents: dates, then versions, then numbers and letters. They tell minutes and invoices apart.
 EXTENSION, LETTER = re.compile(r"(?<=.)\.[^\W\d]\w{0,4}\Z"), "A-Za-zÀ-ÿء-ي"
-DATE = re.compile(rf"{WORDS['date_in_name']}|{MONTH_NAME}")
+DATE = re.compile(rf"{WORDS['date_in_name']}|(?:(?<!\d)\d{{1,2}}(?:st|nd|rd|th|\.)?[ -])?{MONTH_NAME}", re.IGNORECASE)
 VERSION = re.compile(
     rf"(?<![{LETTER}])(?:(?:{OLD}|{WORDS['version_word']})(?![{LETTER}])(?:{WORDS['version_number']})?"
-    rf"|v{WORDS['version_number']})|\(\d{{1,3}}\)",
+    rf"|v{WORDS['version_number']})",
     re.IGNORECASE,
 )
 NUMBER, OF_A_TIME = re.compile(WORDS["number_in_name"]), re.compile(WORDS["of_a_time"])
@@ -98,9 +98,10 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
 
 
 def _is_version(one: Dated, other: Dated) -> bool:
-    """Return whether two passages are versions of one text, with dates that can be compared."""
+    """Return whether two passages are of versions of one document and say the same, with dates that can be compared."""
     is_comparable = one.date_from == other.date_from == "file" or {one.date_from, other.date_from} <= set(OWN_DATES)
-    if one.document_id == other.document_id or not (one.date and other.date and is_comparable):
+    is_other = one.document_id != other.document_id and are_versions(one.document, other.document)
+    if not (is_other and one.date and other.date and is_comparable):
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))
@@ -109,10 +110,9 @@ def _is_version(one: Dated, other: Dated) -> bool:
 def are_versions(name: str, other: str) -> bool:
     """Return whether documents of these names may be versions of one: they differ by dates and versions at most."""
     (words, numbers, dates), (other_words, other_numbers, other_dates) = map(_parts_of, (name, other))
-    is_numbered = numbers - other_numbers and other_numbers - numbers  # Two invoices, flats, or cables.
-    is_dated = OF_A_TIME.search(words) and dates - other_dates and other_dates - dates  # The minutes of two meetings.
-    is_named = words or numbers & other_numbers or name == other
-    return words == other_words and bool(is_named) and not (is_numbered or is_dated)
+    # The minutes of two meetings, two persons' offers. "(1)" may be a newer one or somebody else's: it is a number.
+    is_apart = OF_A_TIME.search(words) and (dates != other_dates or name == other)
+    return (words, numbers) == (other_words, other_numbers) and bool(words or numbers) and not is_apart
 
 
 def name_words(name: str) -> Sequence[str]:

@@ -163,14 +163,14 @@ def flag_asked(name: str) -> bool | None:
     return None if number is None else number == 1
 
 
-def scope_asked() -> Scope:
-    """Return the documents given by document_id and tag in the address, both repeatable, and by after and before."""
-    tags = request.args.getlist("tag")
+def scope_asked(documents: str = "document_id") -> Scope:
+    """Return the documents that the address names by id and tag, both repeatable, and by after and before."""
+    tags = tuple(filter(None, map(str.strip, request.args.getlist("tag"))))
     if any(storable(tag) != tag for tag in tags):
         raise InvalidRequest(f"tag {INVALID_CHARACTER}")
-    days = checked(ScopeBody, {name: request.args[name] for name in ("after", "before") if name in request.args})
-    ids = ids_of("document_id", request.args.getlist("document_id"))
-    return Scope(ids, tuple(tags), after=days.after, before=days.before)
+    days = checked(ScopeBody, {name: request.args[name] for name in ("after", "before") if request.args.get(name)})
+    ids = ids_of(documents, request.args.getlist(documents))
+    return Scope(ids, tags, after=days.after, before=days.before)
 
 
 def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     expect(turn.locator(".disagreement")).to_have_text(
         re.compile(
             r"^Your documents disagree: 60 days \[1\], 30 days \[2\]\. "
-            r"Of these, the newest dated up to \d+ \w+ 20\d\d says 60 days\.$"
+            r"When this was answered, the newest of these dated up to \d+ \w+ 20\d\d said 60 days\.$"
         )
     )
     expect(turn.get_by_text("30 days")).to_have_count(1)

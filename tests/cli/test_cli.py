@@ -41,7 +41,7 @@ def test_ask_names_what_documents_state_differently(shell: Shell, stub: StubMode
         shell("documents", "add", str(name))
     stub.replies.append(Reply("Within 30 days [1]."))
     told = shell("ask", "Within how many days may customers return goods?").stderr
-    assert re.search(r"disagree: .*30 days \[\d\].*\. The newer document says 60 days\.", told)
+    assert re.search(r"disagree: .*30 days \[\d\].*\. When this was answered, the newer document said 60 days\.", told)
     for year in (2023, 2024):
         assert re.search(rf"\[\d\] refunds-{year}\.md, {year}-01-04", told)
 

@@ -62,7 +62,7 @@ def passage(number: int, text: str, day: str, origin: DateOrigin = "text", score
     return Passage(
         chunk_id=number,
         document_id=number,
-        document=f"{number}.txt",
+        document=f"policy v{number}.txt",
         start=0,
         end=len(text),
         text=text,
@@ -113,7 +113,7 @@ def test_the_older_version_moves_up_if_it_was_valid_then() -> None:
 def test_what_is_called_old_is_not_current_though_its_file_was_changed_later() -> None:
     old = replace(NEW, document="policy_old.md")
     assert preferred([OLD, GEESE, old], NOW) == [OLD, GEESE, old]
-    assert preferred([OLD, GEESE, replace(old, document="policy (2).md")], NOW) != [OLD, GEESE, old]
+    assert preferred([OLD, GEESE, replace(old, document="policy v3.md")], NOW) != [OLD, GEESE, old]
     assert preferred([replace(OLD, document="policy_old.md"), GEESE, NEW], NOW)[0].document_id == NEW.document_id
     by_hand = replace(old, date_from="person")
     assert ids(preferred([OLD, GEESE, by_hand], NOW)) == [2, 1, 3]
@@ -131,8 +131,9 @@ def test_what_was_added_later_is_not_newer() -> None:
         replace(NEW, date_from="added", date="2026-01-01"),  # When it was added says nothing beside a date of its own.
         replace(NEW, document_id=1),
         replace(NEW, date=None, date_from=None),
+        replace(NEW, document="policy Berlin.txt"),
     ],
-    ids=["another text", "only added later", "the same document", "without a date"],
+    ids=["another text", "only added later", "the same document", "without a date", "another name"],
 )
 def test_what_is_no_newer_version_stays_where_it_is(newer: Passage) -> None:
     assert preferred([OLD, GEESE, newer], NOW) == [OLD, GEESE, newer]

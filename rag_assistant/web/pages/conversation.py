@@ -24,8 +24,8 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.pages.source import date_of, doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
-from rag_assistant.web.request_bodies import QueryBody, SummariseBody
-from rag_assistant.web.request_parsing import checked, form_fields, ids_of, whole_number
+from rag_assistant.web.request_bodies import QueryBody, ScopeBody, SummariseBody
+from rag_assistant.web.request_parsing import checked, form_fields, ids_of, scope_asked, whole_number
 from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("pages", __name__)
@@ -150,8 +150,10 @@ def turn(turn_id: int) -> str:
 
 @blueprint.post("/conversations/<int:conversation_id>/scope", policy=ASK)
 def widen(conversation_id: int) -> Response:
-    """Let a conversation use all documents again."""
-    services().conversations.change(conversation_id, scope=EVERYTHING)
+    """Let a conversation use all documents again, or with dates in the form, those of its documents."""
+    dates = checked(ScopeBody, {name: sent or None for name, sent in form_fields(ScopeBody).items()})
+    now = services().conversations.get(conversation_id).scope
+    services().conversations.change(conversation_id, scope=dates.scope(now) or EVERYTHING)
     return to_page("pages.conversation", conversation_id=conversation_id)
 
 
@@ -200,8 +202,7 @@ def conversation_page(
     # The conversation that the address names as deleted, unless another was deleted after it.
     deleted_id = whole_number("deleted", None, 1, MAX_INT32)
     last_deleted = services().conversations.page(1, deleted=True) if deleted_id is not None else []
-    tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
-    scope = shown.scope if shown else Scope(ids_of("documents", request.args.getlist("documents")), tags)
+    scope = shown.scope if shown else scope_asked("documents")
     project, later = shown.project if shown else None, None
     if not shown and (project_id := whole_number("project", None, 1, MAX_INT32)):
         project = services().projects.get(project_id)

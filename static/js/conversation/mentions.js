@@ -48,7 +48,8 @@ export async function mention(option, box) {
   const filter = { document_ids: null, tags: null, library_ids: null, [kind]: chosen };
   if (conversationId() !== null) await send("PATCH", address(`/api/conversations/${conversationId()}`), filter);
   else {
-    const url = new URL(location.pathname, location.href);
+    const url = new URL(location.href);
+    for (const name of ["documents", "tag"]) url.searchParams.delete(name);
     for (const one of chosen) url.searchParams.append(kind === "tags" ? "tag" : "documents", one);
     history.replaceState(null, "", url);
   }

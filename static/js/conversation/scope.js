@@ -24,7 +24,7 @@ export function enableScope() {
 
 /** Filter the open conversation to some documents, and say so. */
 export async function askAbout(ids) {
-  await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null, library_ids: null });
+  await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null, library_ids: null, after: null, before: null });
   await redrawFilter();
   fade(toast(t("Filter applied: {documents}.", { documents: document.querySelector("#scope bdi").textContent })));
   composer().elements.question.focus();
@@ -32,7 +32,7 @@ export async function askAbout(ids) {
 
 async function removeFilter() {
   if (conversationId() !== null) {
-    await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null, library_ids: null });
+    await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null, library_ids: null, after: null, before: null });
   } else history.replaceState(null, "", location.pathname);
   await redrawFilter();
   composer().elements.question.focus();
@@ -56,5 +56,6 @@ export function filterOf(kind) {
 export function scopeOf() {
   if (conversationId() !== null) return {};
   const fields = { document_ids: filterOf("document_ids"), tags: filterOf("tags") };
-  return Object.fromEntries(Object.entries(fields).filter(([, values]) => values.length));
+  const days = JSON.parse(document.querySelector("#scope .scope")?.dataset.days ?? "{}");
+  return Object.fromEntries(Object.entries({ ...fields, ...days }).filter(([, values]) => values?.length));
 }

@@ -87,9 +87,22 @@ def test_every_place_that_shows_the_sources_of_an_answer_says_it(
     stub.default = Reply("30 days [1].")
     answer = ask(client, QUESTION)
     sentence = convert(answer["search"]["disagreements"][0], Disagreement).sentence
-    assert sentence.endswith("The newer document says 60 days.")
+    assert sentence.endswith("When this was answered, the newer document said 60 days.")
     listed = [f"[{one['n']}] {one['document']}, {one['date']}" for one in answer["sources"][:2]]
     exported = client.get(f"/api/conversations/{answer['conversation_id']}/export?format=markdown").text
     to_a_client = AssistantTools(services).call("ask", {"question": QUESTION})["content"][0]["text"]
     assert [line for text in (exported, to_a_client) for line in (sentence, *listed) if line not in text] == []
-    assert "The newer document says 60 days." in client.get(f"/turns/{answer['turn_id']}/receipt").text
+    assert (
+        "When this was answered, the newer document said 60 days."
+        in client.get(f"/turns/{answer['turn_id']}/receipt").text
+    )
+
+
+def test_a_corrected_date_leaves_no_false_statement_at_an_older_answer(client: FlaskClient, stub: StubModel) -> None:
+    stub.default = Reply("30 days [1].")
+    answer = ask(client, QUESTION)
+    old = next(one["document_id"] for one in answer["sources"] if "30 days" in one["text"])
+    assert client.patch(f"/api/documents/{old}", json={"date": "2025-01-01"}).status_code == 200
+    for page in (f"/conversations/{answer['conversation_id']}", f"/turns/{answer['turn_id']}/receipt"):
+        assert "When this was answered, the newer document said 60 days." in client.get(page).text
+    assert ask(client, QUESTION)["search"]["disagreements"][0]["newer"] == "30 days"

@@ -110,9 +110,7 @@ def test_the_model_reads_the_date_of_a_passage_unless_it_is_only_when_it_was_add
 def test_what_is_current_is_answered_by_the_newer_version_and_the_other_is_told_once(
     client: FlaskClient, stub: StubModel
 ) -> None:
-    old, new = (
-        upload(client, text, name)["document_id"] for text, name in ((OLD, "policy.md"), (NEW, "policy (1).md"))
-    )
+    old, new = (upload(client, text, name)["document_id"] for text, name in ((OLD, "policy.md"), (NEW, "policy v2.md")))
     today = datetime.now(UTC).date().isoformat()
     for question, expected, newer, time in (
         ("Within how many days may customers currently return goods?", [new, old], "60 days", today),
@@ -128,6 +126,8 @@ def test_what_is_current_is_answered_by_the_newer_version_and_the_other_is_told_
         stated = {answer["sources"][n - 1]["date"] for numbers in told["passages"] for n in numbers}
         assert (sorted(told["values"]), told["newer"], told["time"]) == (["30 days", "60 days"], newer, time)
         page = client.get(f"/turns/{answer['turn_id']}/receipt").text
-        assert ("Of these, the newest dated up to 2023 says 30 days." in page) == (time == "2023")
+        assert ("When this was answered, the newest of these dated up to 2023 said 30 days." in page) == (
+            time == "2023"
+        )
         assert stated == {"2023-01-04", "2024-06-01"}
         assert not any("days" in note for note in answer["notes"])

@@ -90,6 +90,16 @@ def test_the_same_text_in_another_format_is_named_with_the_newer_one(client: Fla
     assert answer["documents"] == 3
 
 
+def test_a_copy_added_later_leaves_the_pair_of_two_versions(client: FlaskClient) -> None:
+    older, newer = text_of(1), text_of(1).replace(text_of(1).split()[99], "cargo")
+    upload(client, f"Date: 2 May 2023\n\n{older}", "rules-2023.txt")
+    upload(client, f"Date: 9 June 2024\n\n{newer}", "rules-2024.txt")
+    (pair,) = report_of(client)["near_copies"]
+    upload(client, f"<p>Date: 9 June 2024</p><p>{newer}", "copy.html")
+    upload(client, newer, "without-date.txt")
+    assert pair in report_of(client)["near_copies"]
+
+
 def test_garbled_and_unread_documents_are_named_with_what_can_be_done(client: FlaskClient) -> None:
     upload(client, GARBLED, "garbled.txt")
     upload(client, text_of(3), "fine.txt")

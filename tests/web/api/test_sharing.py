@@ -139,6 +139,8 @@ def test_what_documents_state_differently_is_told_to_a_reader_of_them_all(
     page = ben.get(path_of(url).removeprefix("/api")).text
     assert "Your documents disagree:" in page
     assert "4 Jan 2024" in page
+    german = ben.get(path_of(url).removeprefix("/api"), headers={"Accept-Language": "de"}).text
+    assert "Zum Zeitpunkt der Antwort stand im neueren Dokument: 60 days." in german
     without = ann.post(f"/api/conversations/{conversation}/links", json={"with_sources": False}).json["url"]
     assert ben.get(path_of(without)).json["turns"][0]["disagreements"] == []
 

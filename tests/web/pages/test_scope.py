@@ -68,6 +68,24 @@ def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: 
     assert client.get("/api/conversations/1").json["scope"] is None
 
 
+def test_documents_of_some_dates_are_asked_about_from_the_first_question_on(client: FlaskClient) -> None:
+    new = upload(client, f"Valid from: 2024-06-01\n\n{FACT}", "geese-2024.txt")["document_id"]
+    upload(client, f"Valid from: 2021-06-01\n\n{FACT}", "geese-2021.txt")
+    page = client.get("/?after=2024-01-01&before=").text
+    assert '<input type="hidden" name="after" value="2024-01-01">' in page
+    assert "Answers use only these documents." in page
+    assert client.get("/?after=soon").status_code == 422
+    _, place = post(client, "/ask", question="How many geese?", after="2024-01-01")
+    until(lambda: client.get("/api/turns/1").json["status"] == "completed")
+    assert {one["document_id"] for one in client.get("/api/turns/1").json["sources"]} == {new}
+    assert 'name="after" value="2024-01-01"' in client.get(place).text
+    post(client, "/conversations/1/scope", after="", before="2022-01-01")
+    scope = client.get("/api/conversations/1").json["scope"]
+    assert (scope["after"], scope["before"]) == (None, "2022-01-01")
+    post(client, "/conversations/1/scope", after="", before="")
+    assert client.get("/api/conversations/1").json["scope"] is None
+
+
 def test_a_question_that_waits_for_a_decision_keeps_what_it_is_about(client: FlaskClient, services: Services) -> None:
     upload(client, FACT, "geese.txt", tags="birds")
     (services.data_dir.parent / "settings.json").write_text('{"on_overflow": "ask", "max_history_turns": 1}')
