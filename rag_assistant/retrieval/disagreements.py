@@ -46,11 +46,12 @@ ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure,
 Amount = tuple[str, Any]
 # How many passages are read, how much of each, how many of its sentences, and how many of these are compared.
 MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES, MAX_BEST = 12, 3_000, 12, 4
-MAX_LEAD_CHARS, MAX_DISAGREEMENTS = 80, 3
+MAX_DISAGREEMENTS = 3
 # The share of the question's content words that both sentences must have, of two both; and the share of their own words
 # in common.
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
-# A key with its value is a line of its own.
+# A heading and a key with its value are lines of their own.
+HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
 BREAK = re.compile(rf"{LINE.pattern}|\n(?=[^\W\d_a-z][^\n:|]{{0,40}}:\s)")
 
 
@@ -173,10 +174,11 @@ class _Question:
     def sentences_about(self, source: Source) -> Iterator[_Sentence]:
         """Yield the sentences of a source that have words of the question, those with the most first."""
         origin = self._origin(source)
-        paragraphs = [" ".join(piece.split()) for piece in BREAK.split(source.text[:MAX_PASSAGE_CHARS])]
+        text = HEADING.sub(r"\g<0>\n", source.text[:MAX_PASSAGE_CHARS])
+        paragraphs = [" ".join(piece.split()) for piece in BREAK.split(text)]
         pieces = [(self._stems(search_words(text)), text) for piece in paragraphs for text in split_text(piece)]
         # What introduces the others is about the question, but says nothing by itself.
-        lead = [pieces[0][0]] if len(pieces) > 1 and len(pieces[0][1]) <= MAX_LEAD_CHARS else []
+        lead = [stems for stems, text in pieces[:1] if len(pieces) > 1 and not text.endswith((".", "!", "?"))]
         best = max((len(self._words & stems) for stems, _ in pieces[len(lead) :]), default=0)
         pieces = sorted(pieces, key=lambda one: -len(self._words & one[0]))
         for n, (stems, text) in enumerate(pieces[:MAX_SENTENCES]):

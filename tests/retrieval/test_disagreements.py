@@ -90,8 +90,8 @@ def between(question: str, first: str, second: str, *names: str) -> tuple[tuple[
         ),
         (
             "Gibt es einen Betriebsarzt?",
-            "Es gibt einen Betriebsarzt.",
-            "Es gibt keinen Betriebsarzt.",
+            "# Handbuch\n## Gesundheit\nEs gibt einen Betriebsarzt.",
+            "# Handbuch\n## Gesundheit\nEs gibt keinen Betriebsarzt.",
             ("Es gibt einen Betriebsarzt", "Es gibt keinen Betriebsarzt"),
         ),
         (
@@ -148,6 +148,11 @@ def test_what_documents_state_differently_is_found(
         ("When was the firm founded?", "The firm was founded in May 1998.", "The firm was founded on 3 May 1998."),
         ("How long is the refund period?", "The refund period is 30 days.", "The refund period was 60 days."),
         # It is about something else.
+        (
+            "What is the rate of the car?",
+            "The rate of the car is 310 EUR. The contract runs for 36 months.",
+            "The rate of the car is 310 EUR. The contract runs for 48 months.",
+        ),
         ("What does shipping cost?", WITHIN_30, WITHIN_60),
         ("And what about it?", WITHIN_30, WITHIN_60),
         ("How long is the offer valid?", "Valid from 1 May 2024 for all.", "Valid from 1 January 2027 for all."),
