@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from math import ceil
 from pkgutil import get_data
 from typing import Any
@@ -75,33 +75,35 @@ def disagreements(
 
     ``time``, an ISO date or the beginning of one, is the time that the question is about.
     """
-    documents = {one.document_id: one.document for one in sources[:MAX_PASSAGES] if one.turn is None}
-    pairs = [pair for pair in combinations(documents, 2) if are_versions(*map(documents.__getitem__, pair))]
-    about = [one for one in sources[:MAX_PASSAGES] if one.turn is None and one.document_id in chain(*pairs)]
+    passages = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
+    about = [one for one in passages if any(are_versions(one.document, other.document) for other in passages)]
     if not about:  # Most documents have one version, of which nothing is read.
         return ()
     asks = _Question(question)
     sentences = [sentence for source in about if asks.may_be_about(source) for sentence in asks.sentences_about(source)]
-    groups: list[dict[str, set[int]]] = []
+    groups: list[tuple[Sequence[str], dict[str, set[int]]]] = []
     for one, other in combinations([sentence for sentence in sentences if sentence.is_best], 2):
         values = {} if _are_apart(one, other) else asks.difference(one, other)
         if values and not any(_states(each.source.document_id, values, sentences) for each in (one, other)):
             pair = dict(zip(values, (one.source.n, other.source.n), strict=True))
-            group = next((some for some in groups if some.keys() & pair and _is_of(some, pair)), {})
+            name = name_words(one.source.document)
+            group = next((some for of, some in groups if of == name and some.keys() & pair and _is_of(some, pair)), {})
             if not group:
-                groups.append(group)
+                groups.append((name, group))
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
+    # What says it in other words may be the newest, too, and so may a copy.
+    of_name = [[one for one in passages if name_words(one.document) == name] for name, _ in groups]
     return tuple(
-        Disagreement(tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, about, time, today))
-        for group in groups[:MAX_DISAGREEMENTS]
+        Disagreement(tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, named, time, today))
+        for (_, group), named in zip(groups[:MAX_DISAGREEMENTS], of_name, strict=False)
     )
 
 
 def _are_apart(one: _Sentence, other: _Sentence) -> bool:
-    """Return whether two sentences are of one document, of documents that aren't versions, or below other headings."""
+    """Return whether two sentences aren't of two versions of a document, or are below other headings."""
     both = one.source, other.source
-    if both[0].document_id == both[1].document_id or not are_versions(both[0].document, both[1].document):
+    if not are_versions(both[0].document, both[1].document):
         return True
     years = [set(YEAR.findall(f"{each.document} {each.section}")) for each in both]
     paths = [[*map(name_words, each.section.split(" > "))] if each.section else [] for each in both]
@@ -123,7 +125,7 @@ def _is_of(group: Mapping[str, Set[int]], pair: Mapping[str, int]) -> bool:
 
 
 def _newest(
-    group: Mapping[str, Set[int]], about: Sequence[Source], time: str | None, today: str
+    group: Mapping[str, Set[int]], versions: Sequence[Source], time: str | None, today: str
 ) -> tuple[str | None, str | None]:
     """Return the value in the newest version, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
 
@@ -131,14 +133,11 @@ def _newest(
     When a file was changed can't be compared with the date that another document gives itself, and what is called old
     isn't the newest.
     """
-    values = {one.document_id: value for value, ns in group.items() for one in about if one.n in ns}
-    names = {one.document for one in about if one.document_id in values}
-    # A version that says it in other words may be the newest, too.
-    versions = [one for one in about if any(are_versions(one.document, name) for name in names)]
+    values = {one.document_id: value for value, ns in group.items() for one in versions if one.n in ns}
     is_known = all(one.own_date for one in versions) and len({one.date_from == "file" for one in versions}) == 1
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     then = sorted((str(one.date), one.n, one) for one in versions if is_known and str(one.date) < f"{time or today}~")
-    iso, _, newest = then[-1] if then else ("", 0, about[0])
+    iso, _, newest = then[-1] if then else ("", 0, versions[0])
     value, when = values.get(newest.document_id), time or (today if len(then) < len(versions) else None)
     others = [date for date, _, one in then if values.get(one.document_id) != value]
     # What came into force in the course of 2023 isn't all that was in force in 2023.
@@ -155,7 +154,7 @@ class _Question:
         timeless = CURRENT.sub(" ", PATTERNS["past"].sub(" ", question))
         words = [word for word in search_words(timeless) if not YEAR.fullmatch(word)]
         self._common = STOP_WORDS.union(WORDS["articles"].split(), COMMON_WORDS_OF.get(language_of(words), ()))
-        self._words = self._stems(without_asking(words))
+        self._words = self._stems(without_asking(words)) - set(map(stem, WORDS["no_unit"].split()))
         self._min_words = max(min(2, len(self._words)), ceil(MIN_ASKED * len(self._words)), 1)
         self._asks = {name for name, asking in ASKS.items() if asking.search(question)}
         self._kinds = self._asks & KINDS.keys()

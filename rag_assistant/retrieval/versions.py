@@ -100,18 +100,17 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
 def _is_version(one: Dated, other: Dated) -> bool:
     """Return whether two passages are of versions of one document and say the same, with dates that can be compared."""
     is_comparable = one.date_from == other.date_from == "file" or {one.date_from, other.date_from} <= set(OWN_DATES)
-    is_other = one.document_id != other.document_id and are_versions(one.document, other.document)
-    if not (is_other and one.date and other.date and is_comparable):
+    if not (one.date and other.date and is_comparable and are_versions(one.document, other.document)):
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))
 
 
 def are_versions(name: str, other: str) -> bool:
-    """Return whether documents of these names may be versions of one: they differ by dates and versions at most."""
+    """Return whether documents of these names may be versions of one: they differ by dates and versions only."""
     (words, numbers, dates), (other_words, other_numbers, other_dates) = map(_parts_of, (name, other))
-    # The minutes of two meetings, two persons' offers. "(1)" may be a newer one or somebody else's: it is a number.
-    is_apart = OF_A_TIME.search(words) and (dates != other_dates or name == other)
+    # Files of one name are of two folders. "(1)" and "copy" are numbers: it may be a newer one or somebody else's.
+    is_apart = name == other or (OF_A_TIME.search(words) and dates != other_dates)  # The minutes of two meetings.
     return (words, numbers) == (other_words, other_numbers) and bool(words or numbers) and not is_apart
 
 
