@@ -126,7 +126,7 @@ class Throttle:
             right = self._right(account, address)
             wait = max(self._wait(key, free, moment) for key, free in {**keys, right: FREE_SUCCESSES}.items())
             if wait > 0:
-                raise TooManyAttempts(max(1, round(wait)), retry_after_seconds=wait)
+                raise TooManyAttempts(max(2, round(wait)), retry_after_seconds=wait)
             for key in keys:
                 self._count(key, moment)
 

@@ -39,7 +39,7 @@ NOTHING = "NONE"
 QUERY_TIMEOUT_SECONDS = 60.0
 QUERYING = "Asking the model what to look up in the table."
 TOO_LARGE = "The model's query of a table was too large: {n} conditions and {n1} seconds of computing are allowed."
-READING = "Reading {n} passages in {n1} requests, about {n2} tokens. Request {n3}."
+READING = "Reading {n} passages, about {n1} tokens. Request {n2} of {n3}."
 TOO_LONG = (
     "This answer rests on part of the documents. Reading all of them would take about {n} tokens; "
     "reading_token_budget allows {n1}."
@@ -139,7 +139,7 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
     notes: dict[int, str] = {}
     read = usable = 0
     for number, part in enumerate(parts, 1):
-        figures = {"n": len(sources), "n1": len(parts), "n2": f"{tokens:,}", "n3": number}
+        figures = {"n": len(sources), "n1": f"{tokens:,}", "n2": number, "n3": len(parts)}
         live.tell("reading", READING.format(**figures))
         answer, result = _ask(draft, reading_request(_question(draft), part), task)
         draft = replace(draft, found=result)

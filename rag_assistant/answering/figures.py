@@ -82,9 +82,6 @@ def note_unread(task: Task) -> None:
         pages = task.deps.documents.pages_to_see({one.document_id for one in about})
         pages -= {(one.document_id, one.page or 0) for one in turn.sources if one.page_image}
         about.sort(key=lambda one: one.n not in cited)
-        unread: dict[int, str] = {}
-        for one in about:
-            if (one.document_id, one.page) in pages:
-                unread.setdefault(one.document_id, UNREAD.format(n=one.page, name=one.document))
-        for sentence in list(unread.values())[:MAX_NAMED]:
-            task.live.note(sentence)
+        first = {one.document_id: one for one in reversed(about) if (one.document_id, one.page) in pages}
+        for one in sorted(first.values(), key=about.index)[:MAX_NAMED]:
+            task.live.note(UNREAD.format(n=one.page, name=one.document))

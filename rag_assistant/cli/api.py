@@ -171,7 +171,7 @@ class Api:
             message = f"{self._url} {message}"
         wait = response.headers.get("Retry-After")
         if status in (429, 503) and wait and "try again" not in message.lower():
-            message += f" Try again in {wait} seconds."
+            message += f" Try again in {wait} s."
         return ApiError(message, EXIT_CODES.get(status, 1), type_, details)
 
 

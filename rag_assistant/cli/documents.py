@@ -104,7 +104,7 @@ def report(api: Api, as_json: bool) -> None:
             click.secho(f"{name.replace('_', ' ').capitalize()}: {count}", bold=True)
         for one in answer[name]:
             click.echo(f"  {printable(_line_of_report(one))}")
-    click.echo("\n".join(answer["limits"]) or f"{answer['documents']} documents were looked at.")
+    click.echo("\n".join(answer["limits"]) or f"Documents looked at: {answer['documents']}.")
 
 
 def _line_of_report(one: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ class Doctor(Struct, frozen=True):
             yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
         stray = self.checks.stray_words()
         if stray:
-            yield Finding(f"{len(stray)} entries of keyword search belong to no chunk.", self.checks.drop_stray_words)
+            yield Finding(f"Entries of keyword search without a chunk: {len(stray)}.", self.checks.drop_stray_words)
 
     def _vectors(self) -> Iterator[Finding]:
         broken = self.checks.with_broken_vectors()
@@ -86,7 +86,7 @@ class Doctor(Struct, frozen=True):
         if strays := [one.name for one in stored if self.uploads.is_stray(one, expected)]:
             address = self.uploads.store.address
             yield Finding(
-                f"{len(strays)} files in {address} belong to no document of this database.",
+                f"Files in {address} that belong to no document of this database: {len(strays)}.",
                 lambda: self.uploads.drop_all(strays),
             )
 

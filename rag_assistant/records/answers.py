@@ -235,7 +235,6 @@ class Disagreement(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         which = f"newest of these dated up to {self.time}" if self.time else "newer document"
-        # A person may correct a date later.
         newest = f" When this was answered, the {which} said {self.newer}." if self.newer else ""
         return f"Your documents disagree: {self._stated}.{newest}"
 

@@ -81,22 +81,22 @@ def disagreements(
         return ()
     asks = _Question(question)
     sentences = [sentence for source in about if asks.may_be_about(source) for sentence in asks.sentences_about(source)]
-    groups: list[tuple[Sequence[str], dict[str, set[int]]]] = []
+    groups: list[tuple[list[Source], dict[str, set[int]]]] = []
     for one, other in combinations([sentence for sentence in sentences if sentence.is_best], 2):
         values = {} if _are_apart(one, other) else asks.difference(one, other)
         if values and not any(_states(each.source.document_id, values, sentences) for each in (one, other)):
             pair = dict(zip(values, (one.source.n, other.source.n), strict=True))
             name = name_words(one.source.document)
-            group = next((some for of, some in groups if of == name and some.keys() & pair and _is_of(some, pair)), {})
+            # What says it in other words may be the newest, too, and so may a copy.
+            named = [each for each in passages if name_words(each.document) == name]
+            group = next((some for of, some in groups if of == named and some.keys() & pair and _is_of(some, pair)), {})
             if not group:
-                groups.append((name, group))
+                groups.append((named, group))
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
-    # What says it in other words may be the newest, too, and so may a copy.
-    of_name = [[one for one in passages if name_words(one.document) == name] for name, _ in groups]
     return tuple(
         Disagreement(tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, named, time, today))
-        for (_, group), named in zip(groups[:MAX_DISAGREEMENTS], of_name, strict=False)
+        for named, group in groups[:MAX_DISAGREEMENTS]
     )
 
 

@@ -109,9 +109,9 @@ def _is_version(one: Dated, other: Dated) -> bool:
 def are_versions(name: str, other: str) -> bool:
     """Return whether documents of these names may be versions of one: they differ by dates and versions only."""
     (words, numbers, dates), (other_words, other_numbers, other_dates) = map(_parts_of, (name, other))
-    # Files of one name are of two folders. "(1)" and "copy" are numbers: it may be a newer one or somebody else's.
-    is_apart = name == other or (OF_A_TIME.search(words) and dates != other_dates)  # The minutes of two meetings.
-    return (words, numbers) == (other_words, other_numbers) and bool(words or numbers) and not is_apart
+    # "(1)" and "copy" are numbers: it may be somebody else's, as files of one name are of two folders.
+    is_apart = (name and name == other) or (OF_A_TIME.search(words) and dates != other_dates)
+    return (words, numbers) == (other_words, other_numbers) and bool(words or numbers or not name) and not is_apart
 
 
 def name_words(name: str) -> Sequence[str]:

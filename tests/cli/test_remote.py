@@ -167,7 +167,7 @@ EVENTS = {"Content-Type": "text/event-stream"}
             {"Retry-After": "7"},
             b'{"error": {"type": "X", "message": "Busy."}}',
             4,
-            "Busy. Try again in 7 seconds.",
+            "Busy. Try again in 7 s.",
         ),
         (200, EVENTS, b"", 5, "broke off"),
     ],

@@ -17,7 +17,7 @@ DAMAGES: dict[str, tuple[str, str]] = {
     "chunk text": ("UPDATE chunks SET text = 'other' WHERE id = 1", "the chunks do not make up the text"),
     "chunk lost": ("DELETE FROM chunks WHERE id = 1", "the chunks do not make up the text"),
     "words lost": ("DELETE FROM chunk_words WHERE rowid = 1", "words do not find all of it"),
-    "stray words": ("INSERT INTO chunk_words (rowid, words) VALUES (999, 'x')", "belong to no chunk"),
+    "stray words": ("INSERT INTO chunk_words (rowid, words) VALUES (999, 'x')", "without a chunk"),
     "vector lost": ("DELETE FROM embeddings WHERE chunk_id = 1", "ready, but not all of it is embedded"),
     "vector broken": ("UPDATE embeddings SET vector = x'00' WHERE chunk_id = 1", "vectors of the wrong length"),
     "count wrong": ("UPDATE documents SET chunks = 7 WHERE id = 1", "the number of chunks is wrong"),
@@ -126,7 +126,7 @@ def test_a_lost_file_is_said_and_stray_ones_of_ours_dropped(
     result = shell("doctor", "--fix")
     assert result.exit_code == 1
     assert "the uploaded file is gone" in result.output
-    assert f"repaired: 2 files in {uploads} belong to no document of this database" in result.output
+    assert f"repaired: Files in {uploads} that belong to no document of this database: 2." in result.output
     assert [one.exists() for one in (*strays, foreign)] == [False, False, True]
 
 

@@ -214,7 +214,7 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
     texts = [page.text for page in pages]
     texts[-1] = "\n\n".join([texts[-1], *blocks]) if blocks else texts[-1]
     warnings = [
-        f"{broken} of {count} pages are damaged and could not be read." if broken else None,
+        f"Damaged pages that could not be read: {broken} of {count}." if broken else None,
         f"The text of {garbled} of {count} pages is in no known language: its letters may be wrong."
         if garbled
         else None,

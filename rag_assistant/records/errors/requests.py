@@ -93,4 +93,4 @@ def _in_words(seconds: float) -> str:
     for size, name in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds > 2 * size:
             return f"{ceil(seconds / size)} {name}"
-    return f"{max(1, round(seconds))} seconds"
+    return f"{max(2, round(seconds))} seconds"

@@ -155,7 +155,7 @@ class AssistantTools:
             conversations = [hit.conversation for hit in manager.find(query_words(arguments.query), arguments.limit)]
         else:
             conversations = manager.page(arguments.limit, None)
-        lines = [f"{one.id}: {one.title} ({one.turns} turns)" for one in conversations]
+        lines = [f"{one.id}: {one.title} (turns: {one.turns})" for one in conversations]
         return _result(
             "\n".join(lines) or "There are none.",
             {"conversations": [data_of(conversation_view(one)) for one in conversations]},
