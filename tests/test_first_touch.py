@@ -81,10 +81,8 @@ sys.setswitchinterval(1e-6)
 """
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=pytest.mark.long)])
-def test_what_many_threads_touch_first_at_once_works_in_each(
-    times: int, tmp_path: Path, migrated: Path, embedders: Path
-) -> None:
+@pytest.mark.long
+def test_what_many_threads_touch_first_at_once_works_in_each(tmp_path: Path, migrated: Path, embedders: Path) -> None:
     (tmp_path / "data").symlink_to(migrated)
     (tmp_path / "embedders").symlink_to(embedders)
     imports, program = list[str](), ""
@@ -94,7 +92,7 @@ def test_what_many_threads_touch_first_at_once_works_in_each(
         touch = indent("\n".join(line for line in lines if line not in imports), "    ")
         program += f"def touch():\n{touch}\nprint({name!r}, *touched_by_all(touch), flush=True)\n"
     command = [sys.executable, "-X", "faulthandler", "-c", PROGRAM.replace("{imports}", "\n".join(imports)) + program]
-    for _ in range(times):
+    for _ in range(20):
         ended = subprocess.run(
             [*command, str(tmp_path)], cwd=PROJECT, capture_output=True, text=True, timeout=170, check=False
         )

@@ -151,6 +151,7 @@ def test_the_reasons_are_those_of_the_receipt() -> None:
     assert {reason for reason, trims in listed.items() if trims == "yes"} == TRIMMING
 
 
+@pytest.mark.long
 def test_the_size_of_an_extra_is_the_one_beside_it() -> None:
     extras = (PROJECT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1].split("\n[")[0]
     told = dict(re.findall(r"^\| `([a-z0-9-]+)` \| ([\d.]+ MB) \|", TEXT["docs/running.md"], re.MULTILINE))

@@ -65,6 +65,7 @@ def test_numpy_multiplies_with_one_thread_unless_the_environment_says_otherwise(
     assert output.split() == [threads, "False"]
 
 
+@pytest.mark.long
 def test_no_other_package_is_looked_through_for_plugins_of_pydantic() -> None:
     code = (
         "import importlib.metadata; from rag_assistant.__main__ import load_environment; load_environment(); "
@@ -74,6 +75,7 @@ def test_no_other_package_is_looked_through_for_plugins_of_pydantic() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PROJECT).strip() == "[]"
 
 
+@pytest.mark.long
 def test_the_help_of_a_checkout_names_the_program_as_it_was_typed() -> None:
     shown = subprocess.check_output([sys.executable, "-B", "app.py", "--help"], text=True, cwd=PROJECT)
     assert shown.startswith(f"Usage: {sys.executable} -B app.py [OPTIONS]")

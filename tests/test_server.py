@@ -91,6 +91,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
     assert (status, answer["status"], answer["turn"]) == (200, "completed", cuts + 1)
 
 
+@pytest.mark.long
 def test_a_long_answer_on_one_line_stops_nothing(forked: ServerProcess, stub: StubModel) -> None:
     words = map("".join, itertools.product("aeioulmn", repeat=5))  # Repeated text would be ended.
     opened = ("".join(f"It opens at {word}. " for word in itertools.islice(words, 100)) for _ in range(211))
@@ -127,6 +128,7 @@ def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked:
     assert text == ANSWER
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", [{}, {"metadata": {"conversation_id": "new"}}], ids=["unkept", "kept"])
 def test_a_chat_over_the_protocol_of_openai_comes_whole(forked: ServerProcess, kept: dict[str, Any]) -> None:
     forked.start()
@@ -177,6 +179,7 @@ def test_an_end_on_request_keeps_how_far_an_answer_came_that_nobody_follows(
     assert characters >= len(stream.text)
 
 
+@pytest.mark.long
 def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess) -> None:
     forked.start()
     for number in range(3):
@@ -213,6 +216,7 @@ def test_a_second_server_on_the_same_folder_only_says_why_it_does_not_start(
     assert forked.call("GET", "/healthz")[0] == 200
 
 
+@pytest.mark.long
 def test_a_change_of_settings_json_counts_without_a_restart(forked: ServerProcess, tmp_path: Path) -> None:
     forked.start()
     (tmp_path / "settings.json").write_text('{"max_history_turns": 2}')

@@ -18,6 +18,7 @@ from waitress.adjustments import Adjustments
 from waitress.task import Task
 
 from rag_assistant.server.connections import Server, Threads
+from tests.testkit.samples import sample
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import StubModel
@@ -65,13 +66,15 @@ def sent(server: ServerProcess, *pieces: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "half",
-    [
-        b"",
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
-        HEAD + b"Content-Length: 100\r\n\r\n{",
-        HEAD + b"Content-Length: 900000\r\n\r\n{",
-        HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
-    ],
+    sample(
+        [
+            b"",
+            b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+            HEAD + b"Content-Length: 100\r\n\r\n{",
+            HEAD + b"Content-Length: 900000\r\n\r\n{",
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+        ]
+    ),
     ids=["silent", "head", "body", "large body", "chunks"],
 )
 def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, half: bytes) -> None:
@@ -159,7 +162,9 @@ def test_who_says_nothing_makes_room_for_more(tmp_path: Path, server_fork: Serve
         assert silent[0].recv(1) == b"", "the oldest one left"
 
 
-@pytest.mark.parametrize("half", [b"", b"GET /healthz HTTP/1.1\r\nX-Slow: ", HEAD + b"Content-Length: 100\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "half", sample([b"", b"GET /healthz HTTP/1.1\r\nX-Slow: ", HEAD + b"Content-Length: 100\r\n\r\n{"])
+)
 def test_who_says_no_more_is_sent_away(hurried: ServerProcess, half: bytes) -> None:
     with socket.create_connection(("127.0.0.1", hurried.port), 30) as connection:
         connection.sendall(half)
@@ -194,6 +199,7 @@ def test_who_sends_bytes_one_at_a_time_is_sent_away(hurried: ServerProcess, head
         pytest.fail("The connection is kept.")
 
 
+@pytest.mark.long
 def test_a_large_body_may_take_longer_than_a_connection_is_idle(hurried: ServerProcess) -> None:
     piece = b"x" * 65_536
     head = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (8 * len(piece))

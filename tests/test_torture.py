@@ -12,10 +12,6 @@ from tests.torture import stage as stage_module
 from tests.torture.__main__ import FAULTS
 from tests.torture.stage import Skipped, Stage
 
-# A disk. A turn is killed in tests/test_server.py, a document and other servers in tests/test_cluster.py.
-SAMPLE = {"disk-full"}
-NAMES = [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in FAULTS]
-
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -25,7 +21,9 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
+# Every time, a turn is killed in tests/test_server.py, and a server among others in tests/test_cluster.py.
+@pytest.mark.long
+@pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_loses_and_doubles_nothing(
     name: str, server_fork: ServerFork, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from rag_assistant.storage.conversations.turn_endings import AnswerLog, Piece
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import turns
-from tests.conftest import both_engines
 from tests.web.conftest import until
 
 
@@ -74,7 +73,6 @@ def answers(database: Database, monkeypatch: pytest.MonkeyPatch) -> Answers:
     return Answers(database)
 
 
-@both_engines
 @pytest.mark.parametrize("count", [2, 40])
 def test_a_round_of_many_streams_is_one_commit(answers: Answers, count: int) -> None:
     running = answers.begin(count)
@@ -104,7 +102,6 @@ def test_text_that_comes_while_a_commit_is_under_way_is_one_piece(answers: Answe
     assert answers.texts(live) == ("a a a ", "a a a ")
 
 
-@both_engines
 def test_an_answer_that_is_not_ours_any_more_ends_alone(answers: Answers) -> None:
     running = answers.begin(3)
     lost, *others = running

@@ -16,6 +16,7 @@ def regenerate(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("button", name="Regenerate").click()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rated(page: Page, stub: StubModel) -> None:
     page.goto("/")
@@ -141,6 +142,7 @@ def test_code_can_be_copied_while_the_answer_goes_on(context: BrowserContext, pa
     page.get_by_role("button", name="Stop").click()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_what_was_left_out_is_said_once(page: Page) -> None:
     ask_many(page, 4, max_history_turns=1)
@@ -153,6 +155,7 @@ def test_what_was_left_out_is_said_once(page: Page) -> None:
 
 
 @pytest.mark.shared
+@pytest.mark.long
 def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     ask_many(page, 1)
     menu = page.locator("#turn-1 .more")
@@ -216,6 +219,7 @@ def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubMo
     expect(turn.locator(".step .tool").first).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece_and_the_focus_stays_where_somebody_types(
     page: Page, stub: StubModel

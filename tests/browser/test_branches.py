@@ -42,6 +42,7 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_an_edited_question_stays_about_documents_of_its_time(page: Page) -> None:
     [library, *_] = page.request.get("/api/libraries").json()["libraries"]

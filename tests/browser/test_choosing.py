@@ -17,6 +17,7 @@ def names(page: Page) -> list[str]:
     return page.locator("#library .name > a").all_inner_texts()
 
 
+@pytest.mark.long
 def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, server: ServerProcess) -> None:
     for name in NAMES:
         upload(server, name, FACT + name)

@@ -97,6 +97,7 @@ def test_large_letters_leave_the_row_below_the_box_whole(page: Page, width: int,
     assert min(note.evaluate(lines)) >= min(words.evaluate(lines))
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)

@@ -48,6 +48,7 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path
     assert [turn["question"] for turn in turns] == ["Question 1", "Question 2"]
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
     address = f"/api/conversations/{ask_many(page, 1)}"

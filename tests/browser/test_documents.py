@@ -51,6 +51,7 @@ def ready(page: Page, *names: str) -> None:
         expect(row(page, name).locator(".document-state")).to_have_text("ready")
 
 
+@pytest.mark.long
 @pytest.mark.settings(EMBEDDER="endpoint:e")
 def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: StubModel) -> None:
     stub.embedding_replies.extend(Reply(status=503) for _ in range(100))

@@ -61,6 +61,7 @@ def test_without_a_model_the_page_says_so_and_connects_one(newcomer: Page, tmp_p
     expect(form.get_by_label("How many earlier turns to send")).to_have_value("few")
 
 
+@pytest.mark.long
 def test_without_a_model_an_example_is_answered_with_a_quote(newcomer: Page) -> None:
     newcomer.goto("/")
     newcomer.get_by_role("button", name=EXAMPLES[2]).click()
@@ -79,6 +80,7 @@ def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, serv
     expect(page.locator(".chip-button")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> None:
     page.goto("/")
     welcome = page.locator(".offers")

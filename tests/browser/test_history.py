@@ -55,6 +55,7 @@ def test_the_options_fit_and_show_that_there_is_more_below(page: Page, width: in
     expect(panel).to_have_css("background-attachment", "local, scroll, scroll")
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: StubModel) -> None:
     ask_many(page, 3, max_history_turns=1)

@@ -11,6 +11,7 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -> None:
     conversation = ask_many(page, 1)
@@ -43,6 +44,7 @@ def cut_off(page: Page, before_sending: bool) -> None:
     page.route("**/api/query/stream*", drop, times=1)
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_question_that_vanished_can_be_sent_again_after_a_reload(page: Page) -> None:
     page.goto("/")

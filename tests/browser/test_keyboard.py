@@ -12,6 +12,7 @@ from tests.testkit.server_process import ServerProcess
 SEARCH = "Search conversations"
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -> None:
     page.goto("/")
@@ -57,6 +58,7 @@ def test_keys_search_begin_a_command_and_show_the_shortcuts_but_not_while_typing
     expect(page.get_by_label(SEARCH)).not_to_be_focused()
 
 
+@pytest.mark.long
 def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
     ask_many(page, 2)
@@ -100,6 +102,7 @@ def test_arrows_go_through_the_list_and_only_one_row_takes_part_in_tabbing(page:
     expect(page.get_by_role("link", name="Documents", exact=True)).to_be_focused()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_the_drawer_takes_the_focus_and_gives_it_back_and_escape_closes_what_is_on_top_first(page: Page) -> None:
     page.goto("/")

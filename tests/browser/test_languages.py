@@ -38,6 +38,7 @@ def test_a_page_from_right_to_left_has_its_sidebar_on_the_right(page: Page) -> N
     assert sidebar["x"] >= column["x"] + column["width"] - 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "every"),
     [("de", 3), *(pytest.param(code, 1, marks=pytest.mark.long) for code in ("de", "ar", "fr", "es", "zh"))],

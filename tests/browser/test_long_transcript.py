@@ -34,6 +34,7 @@ def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(p
     expect(page.locator("#turn-2001")).to_be_in_viewport()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("turns", [100, pytest.param(TURNS, marks=pytest.mark.long)])
 def test_an_address_with_a_turn_far_back_leads_to_it(page: Page, server: ServerProcess, turns: int) -> None:
     lengthen(server, turns)

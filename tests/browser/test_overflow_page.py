@@ -13,6 +13,7 @@ from tests.testkit.stub_model import Reply, StubModel
 SUMMARY = "An answer about sailing alone, and the boats."
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_compaction_shows_that_it_is_under_way_and_is_read_and_edited(page: Page, stub: StubModel) -> None:
     conversation = ask_many(page, 4, "Never sail alone.", "There are 12 boats.")

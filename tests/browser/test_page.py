@@ -179,6 +179,7 @@ def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) ->
     expect(page.locator("#turn-3 .actions")).to_be_in_viewport()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_question_that_comes_too_early_stays_in_the_box_and_a_stopped_answer_can_be_had_anew(
     page: Page, stub: StubModel

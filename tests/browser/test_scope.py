@@ -32,6 +32,7 @@ def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, ser
     expect(second.locator(".sources").get_by_text("2-history-window.md").first).to_be_attached()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_at_offers_documents_to_ask_only_these(page: Page, server: ServerProcess) -> None:
     page.goto("/")

@@ -17,6 +17,7 @@ def file(server: ServerProcess) -> Path:
     return Path(server.environment["SETTINGS_FILE"])
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
     page.goto("/settings")
@@ -98,6 +99,7 @@ def test_a_setting_is_found_and_saved_in_its_place_while_another_is_typed(page: 
     expect(fixed.get_by_role("button", name="Save")).to_have_count(0)
 
 
+@pytest.mark.long
 @pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
 def test_once_an_address_answers_its_models_are_a_list_to_choose_from(page: Page, file: Path, stub: StubModel) -> None:
     stub.models = [{"id": "small"}, {"id": "large"}]
@@ -139,6 +141,7 @@ def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_
     expect(page.locator("#window summary")).to_have_text("Memory: last 4 turns")
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, server: ServerProcess) -> None:
     address = f"/api/conversations/{ask_many(page, 3)}"

@@ -149,6 +149,7 @@ def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     assert "Question 1" in Path(started.value.path()).read_text()
 
 
+@pytest.mark.long
 def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

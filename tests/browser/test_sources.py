@@ -70,6 +70,7 @@ def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: Serve
     expect(preview).to_have_count(0)
 
 
+@pytest.mark.long
 def test_the_picture_of_a_page_is_enlarged(page: Page, server: ServerProcess) -> None:
     document = upload(server, "geese.pdf", a_pdf())
     page.goto(f"/documents/{document}?page=2")
@@ -174,6 +175,7 @@ def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server:
     assert len({box["x"] for box in edges if box}) == 1
 
 
+@pytest.mark.long
 def test_documents_that_disagree_are_told_with_a_link_to_each(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

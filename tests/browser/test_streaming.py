@@ -33,6 +33,7 @@ def watch(page: Page) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_at_first(
     page: Page, stub: StubModel
@@ -66,6 +67,7 @@ def test_what_is_selected_in_a_finished_block_stays_selected(
     assert page.evaluate("getSelection().toString()") == "The first block."
 
 
+@pytest.mark.long
 def test_a_model_that_is_silent_is_not_said_to_write(page: Page, stub: StubModel) -> None:
     stub.default = Reply("Five.", hang_at=0)
     page.goto("/")

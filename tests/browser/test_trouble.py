@@ -58,6 +58,7 @@ def refuse_to_follow(page: Page, status: int) -> None:
     page.reload()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_an_answer_that_may_not_be_followed_says_why(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 60, seconds_between=0.2)  # It ends by itself.
@@ -82,6 +83,7 @@ def test_an_answer_is_followed_again_when_the_server_has_no_problem_any_more(pag
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
     conversation = ask_many(page, 1)
@@ -145,6 +147,7 @@ def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page:
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
     address = f"/conversations/{ask_many(page, 1)}"
@@ -162,6 +165,7 @@ def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> N
     assert page.evaluate("window.unpinned") is False
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page, server: ServerProcess) -> None:
     conversation = ask_many(page, 1)

@@ -123,6 +123,7 @@ def take(route: Route) -> None:
     route.fulfill(status=202, json={"document_id": 7, "new": True, "state": "ready", "embedded": 1, "chunks": 1})
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arrive_is_sent_again(page: Page) -> None:
     held: list[Route] = []

@@ -11,6 +11,7 @@ SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
 SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"
 
 
+@pytest.mark.long
 @pytest.mark.shared
 def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_wins(
     page: Page, server: ServerProcess
@@ -155,6 +156,7 @@ def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
 
 
+@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000")
 def test_the_bar_of_tokens_comes_only_near_the_limit_and_has_its_legend(page: Page) -> None:
     ask_many(page, 1)
@@ -171,6 +173,7 @@ def test_the_bar_of_tokens_comes_only_near_the_limit_and_has_its_legend(page: Pa
     expect(bar).to_be_hidden()
 
 
+@pytest.mark.long
 @pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
 def test_without_a_model_there_is_no_memory_to_set(page: Page) -> None:
     ask_many(page, 1)

@@ -9,6 +9,7 @@ import pytest
 from rag_assistant.runtime.data_dir import lock_data_dir
 from rag_assistant.web import create_app
 from tests.cli.shell import Shell
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 
 
@@ -63,6 +64,7 @@ def test_a_backup_holds_no_key_and_is_private(backup: Path) -> None:
     assert backup.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 def test_settings_that_were_changed_stay_and_those_of_the_backup_lie_beside_them(
     shell: Shell, backup: Path, tmp_path: Path
 ) -> None:
@@ -74,6 +76,7 @@ def test_settings_that_were_changed_stay_and_those_of_the_backup_lie_beside_them
     assert json.loads((tmp_path / "new" / "settings.json").read_text()) == {"max_history_turns": 1}
 
 
+@pytest.mark.long
 def test_settings_that_are_those_of_the_backup_stay_alone(shell: Shell, backup: Path, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     kept = '{"openai_api_key": "sk-here", "max_history_turns": 7}'
@@ -94,7 +97,7 @@ def test_nothing_is_written_over(shell: Shell, backup: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["cut", "changed", *(pytest.param(one, marks=pytest.mark.long) for one in ("foreign", "newer"))]
+    "damage", sample(["cut", "changed", *(pytest.param(one, marks=pytest.mark.long) for one in ("foreign", "newer"))])
 )
 def test_a_backup_that_is_not_whole_restores_nothing(shell: Shell, backup: Path, tmp_path: Path, damage: str) -> None:
     content = backup.read_bytes()

@@ -134,6 +134,7 @@ def test_what_goes_from_sqlite_to_postgresql_and_s3_and_back_is_the_same(
     assert "new, document 5" in ran(back, "documents", "add", str(tmp_path / "more.txt")), "no id is given twice"
 
 
+@pytest.mark.long
 def test_a_restore_that_an_outage_broke_off_can_be_done_again_and_one_that_is_done_cannot(
     backup: str, cluster: Shell, postgres_database: str, s3_proxy: FaultyProxy
 ) -> None:

@@ -12,6 +12,7 @@ from tests.testkit.stub_model import StubModel
 from tests.web.canaries import CANARIES, Found, echoing, secret_settings
 
 
+@pytest.mark.long
 def test_no_secret_is_in_a_backup_an_export_or_what_a_command_prints(
     shell: Shell, stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from rag_assistant.storage.migrate import SCHEMA_REVISION
 from rag_assistant.storage.tables import embeddings
 from tests.cli.shell import Shell, queue
 from tests.extraction.archives import archive
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_pictures import data_url
 
@@ -34,6 +35,7 @@ def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_ask_names_what_documents_state_differently(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
     for days, year in ((30, 2023), (60, 2024)):
         name = tmp_path / f"refunds-{year}.md"
@@ -46,6 +48,7 @@ def test_ask_names_what_documents_state_differently(shell: Shell, stub: StubMode
         assert re.search(rf"\[\d\] refunds-{year}\.md, {year}-01-04", told)
 
 
+@pytest.mark.long
 def test_ask_searches_documents_of_a_time_alone(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "geese.txt").write_text("Geese hiss.")
     shell("documents", "add", str(tmp_path / "geese.txt"))
@@ -121,6 +124,7 @@ def test_documents_are_added_listed_and_deleted(shell: Shell, tmp_path: Path) ->
     assert len(shell("documents", "list").stdout.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_what_goes_into_a_pipe_holds_no_progress(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "geese.txt"
     path.write_text("Geese hiss.")
@@ -159,6 +163,7 @@ def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, t
     assert states["good.txt"] == "ready"
 
 
+@pytest.mark.long
 def test_the_files_in_an_archive_are_added_and_refused_ones_named(shell: Shell, tmp_path: Path) -> None:
     path = tmp_path / "birds.zip"
     path.write_bytes(archive({"sea/gulls.txt": "Gulls nest on cliffs.", "film.mkv": b"\x1aE\xdf\xa3\0\0"}))
@@ -170,6 +175,7 @@ def test_the_files_in_an_archive_are_added_and_refused_ones_named(shell: Shell, 
     assert "1 known, 1 rejected" in shell("documents", "add", str(path)).stdout
 
 
+@pytest.mark.long
 def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: Path) -> None:
     shell = shell.under(DATA_DIR=str(tmp_path / "empty"))
     assert re.search("^Schema +none yet, upgraded at the next start$", shell("status").stdout, re.MULTILINE)
@@ -177,6 +183,7 @@ def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: P
     assert re.search(f"^Schema +{SCHEMA_REVISION}$", shell("status").stdout, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_a_command_is_run_in_the_conversation_that_is_named(shell: Shell, stub: StubModel) -> None:
     stub.replies.extend([Reply("First answer."), Reply("Second answer.")])
     assert "/compact: Send a summary" in shell("ask", "/help").stdout
@@ -201,6 +208,7 @@ def test_what_to_do_before_turns_are_left_out_is_asked_for(shell: Shell, stub: S
     assert [request.messages[-1]["content"] for request in stub.requests] == ["One", "Two", "Four"]
 
 
+@pytest.mark.long
 def test_steps_are_shown_and_what_is_confirmed_is_carried_out(shell: Shell, stub: StubModel, tmp_path: Path) -> None:
     shell = shell.under(RETRIEVAL_MODE="agent")
     (tmp_path / "draft.txt").write_text("A draft.")
@@ -234,6 +242,7 @@ def test_a_receipt_names_the_kind_and_size_of_a_picture(shell: Shell, stub: Stub
     assert url in shell("history", "receipt", "1", "--json").stdout
 
 
+@pytest.mark.long
 def test_a_turn_is_erased_after_a_yes_and_its_place_is_shown(shell: Shell) -> None:
     shell("ask", "What is the password?")
     shell("ask", "--conversation", "1", "And why?")
@@ -285,6 +294,7 @@ def test_without_an_endpoint_a_server_on_this_machine_is_offered(
     assert f'{{"openai_base_url": "{stub.url}", "openai_model": "stub-model"}}' in told.stderr
 
 
+@pytest.mark.long
 def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("documents", "add-page", "https://example.org/lamp.txt")
     assert (refused.exit_code, "Adding web pages is switched off." in refused.stderr) == (1, True)
@@ -302,7 +312,7 @@ def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.Mo
     assert (inside.exit_code, "has port 22" in inside.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("colour", [True, False], ids=["in a terminal", "in a pipe"])
+@pytest.mark.parametrize("colour", sample([True, False]), ids=["in a terminal", "in a pipe"])
 def test_an_answer_has_its_gauge_and_colours_only_in_a_terminal(shell: Shell, stub: StubModel, colour: bool) -> None:
     small = shell.under(MODEL_CONTEXT_TOKENS="4096", MAX_HISTORY_TURNS="0")
     small("ask", "One")
@@ -312,6 +322,7 @@ def test_an_answer_has_its_gauge_and_colours_only_in_a_terminal(shell: Shell, st
     assert ("\x1b[" in result.stderr) == colour
 
 
+@pytest.mark.long
 def test_what_is_queued_is_read_before_a_question(shell: Shell) -> None:
     for name in ("one", "two"):
         queue(shell, f"The goose {name} hisses.", f"{name}.txt")

@@ -41,6 +41,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_offers_what_the_program_has(shell: str, environment: dict[str, str], tmp_path: Path) -> None:
     program = shutil.which(shell)

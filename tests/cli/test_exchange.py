@@ -57,6 +57,7 @@ def test_an_archive_gives_another_installation_the_same(shell: Shell, archive: P
     assert state(there) == state(shell)
 
 
+@pytest.mark.long
 def test_an_archive_is_private_and_nothing_is_written_over(shell: Shell, archive: Path) -> None:
     assert archive.stat().st_mode & 0o077 == 0
     with zipfile.ZipFile(archive) as packed:

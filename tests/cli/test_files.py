@@ -38,6 +38,7 @@ def test_files_move_to_the_bucket_and_back(in_s3: Shell, shell: Shell, s3: S3Ser
     assert s3.names(tmp_path.name) == set()
 
 
+@pytest.mark.long
 def test_a_move_that_breaks_off_is_gone_on_with(
     in_s3: Shell, s3_proxy: FaultyProxy, s3: S3Server, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_move_that_breaks_off_is_gone_on_with(
     assert in_s3("doctor").stdout.endswith("Everything is consistent.\n")
 
 
+@pytest.mark.long
 def test_a_file_that_is_not_what_was_uploaded_does_not_move(in_s3: Shell, s3: S3Server, tmp_path: Path) -> None:
     for path in (tmp_path / "data" / "uploads").iterdir():
         path.write_bytes(b"x")

@@ -13,6 +13,7 @@ import pytest
 
 from rag_assistant.web import create_app
 from tests.cli.shell import Shell
+from tests.testkit.samples import sample
 
 Change = Callable[[dict[str, bytes]], None]
 
@@ -83,7 +84,7 @@ SAMPLE = ("a deep one", "no database", "a trigger", "a path")
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in HOSTILE]
+    "name", sample([name if name in SAMPLE else pytest.param(name, marks=pytest.mark.long) for name in HOSTILE])
 )
 def test_a_backup_that_is_none_of_ours_restores_nothing(shell: Shell, backup: Path, tmp_path: Path, name: str) -> None:
     rebuilt(backup, tmp_path, HOSTILE[name])

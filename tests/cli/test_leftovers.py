@@ -14,6 +14,7 @@ from sqlalchemy import text
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from tests.cli.shell import Shell
+from tests.testkit.samples import sample
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import PROJECT, ServerProcess
 from tests.web.conftest import until
@@ -31,13 +32,15 @@ with working_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
 
 @pytest.mark.parametrize(
     ("command", "step"),
-    [
-        ("backup", "rag_assistant.storage.database:Database.copy_to:after:1"),
-        ("backup", "rag_assistant.storage.backup:_fill:after:1"),
-        ("restore", "rag_assistant.storage.backup:_unpack:after:1"),
-        ("restore", "rag_assistant.storage.backup:_put_in_place:before:1"),
-        ("restore", "rag_assistant.storage.backup:move:before:1"),
-    ],
+    sample(
+        [
+            ("backup", "rag_assistant.storage.database:Database.copy_to:after:1"),
+            ("backup", "rag_assistant.storage.backup:_fill:after:1"),
+            ("restore", "rag_assistant.storage.backup:_unpack:after:1"),
+            ("restore", "rag_assistant.storage.backup:_put_in_place:before:1"),
+            ("restore", "rag_assistant.storage.backup:move:before:1"),
+        ]
+    ),
 )
 def test_a_command_that_is_killed_leaves_no_copy_behind_for_long(
     shell: Shell, server_fork: ServerFork, tmp_path: Path, command: str, step: str
@@ -67,7 +70,7 @@ def names_in(data_dir: Path) -> set[str]:
     return {path.name for path in data_dir.iterdir()} if data_dir.exists() else set()
 
 
-@pytest.mark.parametrize("prefix", ["restore-", "backup-"])
+@pytest.mark.parametrize("prefix", sample(["restore-", "backup-"]))
 def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_stays(
     shell: Shell, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -98,7 +101,8 @@ def test_the_copy_of_a_killed_upgrade_is_deleted_and_that_of_a_running_one_stays
     assert (left.exists(), live.exists()) == (False, True)
 
 
-@pytest.mark.parametrize("command", [pytest.param("serve", marks=pytest.mark.long), "doctor"])
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["serve", "doctor"])
 def test_what_an_upgrade_leaves_that_was_killed_in_the_middle_of_its_copy_is_deleted(
     shell: Shell, server_fork: ServerFork, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

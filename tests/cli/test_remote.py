@@ -91,6 +91,7 @@ def test_without_accounts_no_token_is_needed(url: str) -> None:
     assert run("ask", "Why?", "--server", url).stdout == "An answer.\n"
 
 
+@pytest.mark.long
 def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
     services: Services, environment: dict[str, str], url: str, token: str, stub: StubModel
 ) -> None:

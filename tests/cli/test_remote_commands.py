@@ -54,6 +54,7 @@ def narrow(services: Services, *scopes: str) -> str:
     return services.accounts.make_token(services.accounts.people.get("Ann"), "narrow", scopes, 1, ACTOR)[0]
 
 
+@pytest.mark.long
 def test_a_command_is_run_there(run: Run, stub: StubModel) -> None:
     for words in (("One",), ("Two", "--conversation", "1")):
         assert run("ask", *words).exit_code == 0
@@ -73,6 +74,7 @@ def test_a_question_that_cannot_be_asked_says_why_with_its_exit_code(run: Run, s
     assert 'Only tokens with the scope "ask" can do this.' in refused.stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_the_answer_there(elsewhere: dict[str, str], services: Services, stub: StubModel) -> None:
     stub.default = Reply(pieces=["One", " two"] + [" word"] * 2000, seconds_between=0.1)  # Longer than any wait.
     # Tests that run in the background of a shell ignore the signal, which what they start inherits.
@@ -125,6 +127,7 @@ def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path:
         assert '"documents":[]' in client_of(app, "Ben").get("/api/documents").text
 
 
+@pytest.mark.long
 def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> None:
     run("ask", "When do geese hiss?")
     run("ask", "And swans?", "--conversation", "1")
@@ -145,6 +148,7 @@ def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> N
     assert run("history", "list").stdout == ""
 
 
+@pytest.mark.long
 def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Services) -> None:
     own = services.for_person(services.accounts.people.get("Ann").id, changes_documents=False)
     for number in range(101):
@@ -152,6 +156,7 @@ def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Servi
     assert len(run("history", "list").stdout.splitlines()) == 101
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "scope", "said"),
     [
@@ -169,6 +174,7 @@ def test_a_token_that_is_too_narrow_is_named(
     assert (refused.exit_code, refused.stderr) == (3, f"Error: Only tokens with the scope {said} can do this.\n")
 
 
+@pytest.mark.long
 def test_a_test_of_the_endpoints_there_makes_that_server_forget_what_it_guessed(
     run: Run, services: Services, stub: StubModel
 ) -> None:
@@ -194,6 +200,7 @@ def test_what_only_works_here_is_refused(run: Run, words: tuple[str, ...], said:
     assert (result.exit_code, said in result.stderr) == (2, True), result.output
 
 
+@pytest.mark.long
 def test_the_receipts_of_a_conversation_are_printed(run: Run, stub: StubModel) -> None:
     run("ask", "Where is the key?")
     (one,) = map(json.loads, run("history", "receipts", "1").stdout.splitlines())
@@ -202,6 +209,7 @@ def test_the_receipts_of_a_conversation_are_printed(run: Run, stub: StubModel) -
     assert run("history", "receipts", "1").stdout == ""
 
 
+@pytest.mark.long
 def test_a_columns_type_is_one_that_there_is(run: Run) -> None:
     refused = run("grids", "new", "Leases", "bogus: foo")
     assert refused.exit_code == 2

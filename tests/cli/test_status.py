@@ -13,7 +13,6 @@ from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import FIRST_REVISION, SCHEMA_REVISION
 from rag_assistant.storage.usage import usage_of
 from tests.cli.shell import Shell
-from tests.conftest import both_engines
 
 
 def status(shell: Shell) -> dict[str, Any]:
@@ -95,7 +94,6 @@ def test_another_schema_is_told_and_left_alone(
     assert status(shell)["schema"] == schema
 
 
-@both_engines
 def test_both_databases_are_measured(database: Database) -> None:
     usage = usage_of(database)
     assert (usage["conversations"], usage["turns"], usage["documents"], usage["bytes"]["vectors"]) == (0, 0, {}, 0)

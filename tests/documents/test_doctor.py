@@ -92,6 +92,7 @@ def test_a_damaged_page_is_found_where_nothing_else_looks(shell: Shell, damage: 
     assert "Restore a backup." in result.output
 
 
+@pytest.mark.long
 def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, damage: Callable[[str], None]) -> None:
     damage("UPDATE document_texts SET text = 'other' WHERE document_id = 1")
     damage("DELETE FROM chunk_words WHERE rowid = 1")
@@ -99,6 +100,7 @@ def test_a_document_with_two_kinds_of_damage_is_mended_at_once(shell: Shell, dam
     assert shell("doctor").stdout.strip() == "Everything is consistent."
 
 
+@pytest.mark.long
 def test_reindex_ends_where_something_cannot_be_embedded(
     shell: Shell, damage: Callable[[str], None], stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def test_a_folder_is_taken_in_once(shell: Shell, folder: Path) -> None:
     assert "secret" not in shell("documents", "list").stdout
 
 
+@pytest.mark.long
 def test_what_is_no_file_of_the_folder_is_refused_and_the_rest_is_taken_in(
     shell: Shell, folder: Path, tmp_path: Path
 ) -> None:
@@ -50,6 +51,7 @@ def test_what_is_no_file_of_the_folder_is_refused_and_the_rest_is_taken_in(
     assert "1 new" in shell("documents", "add", str(folder / "link.txt")).stdout, "a person named it"
 
 
+@pytest.mark.long
 def test_a_changed_file_replaces_its_older_version(shell: Shell, folder: Path) -> None:
     shell("documents", "add", str(folder), "--tag", "notes")
     (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
@@ -71,6 +73,7 @@ def test_a_file_that_moved_keeps_its_document(shell: Shell, folder: Path) -> Non
     assert len(listed.splitlines()) == 2
 
 
+@pytest.mark.long
 def test_files_that_are_gone_go_only_when_that_is_said(shell: Shell, folder: Path) -> None:
     shell("documents", "add", str(folder))
     (folder / "geese.txt").unlink()
@@ -85,6 +88,7 @@ def test_files_that_are_gone_go_only_when_that_is_said(shell: Shell, folder: Pat
     assert "geese.txt" not in shell("documents", "list").stdout
 
 
+@pytest.mark.long
 def test_what_was_uploaded_stays_when_its_copy_in_a_folder_goes(shell: Shell, folder: Path) -> None:
     app = create_app(shell.environment)
     with (folder / "geese.txt").open("rb") as file:
@@ -96,6 +100,7 @@ def test_what_was_uploaded_stays_when_its_copy_in_a_folder_goes(shell: Shell, fo
     assert "uploaded.txt" in shell("documents", "list").stdout
 
 
+@pytest.mark.long
 def test_a_file_that_becomes_what_another_is_is_not_kept_twice(shell: Shell, folder: Path) -> None:
     shell("documents", "add", str(folder))
     (folder / "geese.txt").write_text((folder / "deep" / "boats.md").read_text())
@@ -112,6 +117,7 @@ def test_tags_are_changed_and_documents_cancelled_and_read_again(shell: Shell, f
     assert shell("documents", "retry", "99").exit_code == 1
 
 
+@pytest.mark.long
 def test_a_file_that_is_named_twice_is_taken_in_once(shell: Shell, folder: Path) -> None:
     shell("documents", "add", str(folder))
     (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
@@ -122,6 +128,7 @@ def test_a_file_that_is_named_twice_is_taken_in_once(shell: Shell, folder: Path)
     assert all("ready" in line for line in listed)
 
 
+@pytest.mark.long
 def test_a_document_stays_until_the_one_with_the_same_content_is_ready(shell: Shell, folder: Path) -> None:
     shell("documents", "add", str(folder))
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")

@@ -68,6 +68,7 @@ def watched(services: Services, folder: Path) -> Watched:
     return Watched(services, Folder(folder))
 
 
+@pytest.mark.long
 def test_a_source_waits_while_the_server_is_under_maintenance(
     services: Services, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_changed_is_updated_moved_is_moved_and_gone_is_gone(watched: Watched, fo
     assert watched.state == (1, 0, None)
 
 
+@pytest.mark.long
 def test_an_unchanged_file_is_not_opened_again(watched: Watched, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched.look()
     opened: list[str] = []
@@ -169,6 +171,7 @@ def test_a_folder_that_is_not_mounted_deletes_nothing(watched: Watched, folder: 
     )
 
 
+@pytest.mark.long
 def test_what_came_from_elsewhere_is_left_alone(
     watched: Watched, folder: Path, client: FlaskClient, services: Services, tmp_path: Path
 ) -> None:
@@ -180,6 +183,7 @@ def test_what_came_from_elsewhere_is_left_alone(
     assert services.documents.get(number).origin == str(tmp_path / "other" / "place.txt")
 
 
+@pytest.mark.long
 def test_a_document_that_somebody_cancelled_stays_so(watched: Watched, services: Services) -> None:
     watched.look()
     number = services.documents.page(9)[0].id
@@ -272,6 +276,7 @@ def test_a_git_repository_is_fetched_and_read(services: Services, folder: Path, 
     assert "could not be fetched" in problem
 
 
+@pytest.mark.long
 def test_a_small_repository_with_a_million_files_is_not_checked_out(
     services: Services, folder: Path, tmp_path: Path
 ) -> None:
@@ -296,6 +301,7 @@ def test_a_machine_without_git_says_so(services: Services, tmp_path: Path, monke
     assert watched.state[2] == "git is not installed on this machine."
 
 
+@pytest.mark.long
 def test_git_gets_what_it_needs_and_none_of_our_keys(
     services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

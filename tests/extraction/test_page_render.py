@@ -78,6 +78,7 @@ def test_a_passage_is_shown_with_its_surroundings_and_large_enough_to_read(tmp_p
     assert size_of(drawn(path, 1, "What stands nowhere.", whole=False)) == size_of(whole)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_this_process")
 def test_a_passage_that_fills_its_page_is_not_marked(tmp_path: Path) -> None:
     text = " ".join(f"Boat {n} passes the lighthouse at dawn." for n in range(140))
@@ -94,6 +95,7 @@ def test_on_a_turned_page_the_passage_is_marked_where_it_is_seen(tmp_path: Path)
     assert min(rows_with(picture, TINT)) > 0.8 * size_of(picture)[1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_this_process")
 def test_of_what_stands_there_twice_the_one_that_is_meant_is_marked(tmp_path: Path) -> None:
     path = a_pdf(tmp_path, f"{FACT}\n\n{'Boats pass. ' * 60}\n\n{FACT}")
@@ -113,6 +115,7 @@ def test_a_passage_is_known_by_its_letters_however_its_lines_break() -> None:
     assert found == (2, 2 + len(tale) + 6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("page", "words"), [(0, "There is no page 0"), (4, "There is no page 4; the document has 1 page.")]
 )
@@ -121,6 +124,7 @@ def test_a_page_that_is_not_there_is_a_sentence(tmp_path: Path, page: int, words
         drawn(a_pdf(tmp_path, FACT), page)
 
 
+@pytest.mark.long
 def test_a_passage_without_end_is_marked_as_far_as_it_can_be(tmp_path: Path) -> None:
     path = a_pdf(tmp_path, FACT)
     assert rows_with(drawn(path, 1, FACT + "🪿" * 1_000_000), TINT)
@@ -133,6 +137,7 @@ def test_what_is_no_pdf_is_a_sentence(tmp_path: Path) -> None:
         drawn(path)
 
 
+@pytest.mark.long
 def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path: Path) -> None:
     for width, height in ((14_000, 14_000), (14_000, 1), (1, 14_000)):
         pdf = pypdfium2.PdfDocument.new()

@@ -145,6 +145,7 @@ def test_pages_that_break_the_process_do_not_take_the_others_with_them(
     assert found[1].problem == "Reading this file took longer than 1 seconds."
 
 
+@pytest.mark.long
 def test_too_little_memory_is_a_problem_of_the_page(tmp_path: Path) -> None:
     path = as_file(Image.new("RGB", (600, 600), "white"), tmp_path / "page")
     (page,) = recognised(path, kinds.PNG, memory_mb=256, seconds=20)

@@ -34,6 +34,7 @@ from rag_assistant.records.errors import (
     ModelTimedOut,
     ModelUnreachable,
 )
+from tests.testkit.samples import sample
 from tests.testkit.shared_data import shared_jsonl
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import timeouts, until
@@ -242,6 +243,7 @@ def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClien
     assert "failed (500)" in waits[0]
 
 
+@pytest.mark.long
 def test_what_llama_cpp_has_read_of_a_request_is_told_and_keeps_it_waited_for(stub: StubModel) -> None:
     stub.models[0]["owned_by"] = "llamacpp"
     told = [{"total": 900, "cache": 0, "processed": read} for read in (0, 256, 512, 900)]
@@ -252,6 +254,7 @@ def test_what_llama_cpp_has_read_of_a_request_is_told_and_keeps_it_waited_for(st
     assert stub.requests[0].body["return_progress"] is True
 
 
+@pytest.mark.long
 def test_only_what_has_been_read_since_keeps_a_request_waited_for(stub: StubModel) -> None:
     stub.default = Reply(progress=[{"total": 900, "processed": 256}] * 9, seconds_between=0.5)
     with closing(ModelClient(lambda: timeouts(connect=0.1, first_token=0.9, token=60, answer=60))) as client:
@@ -282,7 +285,7 @@ def test_a_long_retry_after_is_told_instead_of_waited_for(client: ModelClient, s
     assert len(stub.requests) == 1
 
 
-@pytest.mark.parametrize("reply", [Reply(hang_before_headers=True), Reply(hang_at=0)])
+@pytest.mark.parametrize("reply", sample([Reply(hang_before_headers=True), Reply(hang_at=0)]))
 def test_a_hang_before_the_first_text_ends_at_its_deadline(client: ModelClient, stub: StubModel, reply: Reply) -> None:
     stub.replies.append(reply)
     with pytest.raises(ModelTimedOut, match="no text arrived"):

@@ -27,6 +27,7 @@ from rag_assistant.records.errors import AnswerStopped, ModelUnreachable
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.gguf import carried_gguf
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import StubModel
 from tests.web.api.documents import running
 from tests.web.conftest import ask, timeouts, until, upload
@@ -129,6 +130,7 @@ class Away(Restarted):
         raise ModelUnreachable("The local model is not running.")
 
 
+@pytest.mark.long
 def test_who_stops_while_it_is_restarted_has_stopped_it(stub: StubModel) -> None:
     models, call = models_with(Away(stub.url)), ModelCall()
     gone = Endpoint("http://127.0.0.1:9/v1", None, "m", local=True)
@@ -141,6 +143,7 @@ def test_who_stops_while_it_is_restarted_has_stopped_it(stub: StubModel) -> None
     models.client.close()
 
 
+@pytest.mark.long
 def test_time_in_the_local_models_queue_is_no_time_without_text(stub: StubModel) -> None:
     local = LocalModel("m.gguf")
     models = models_with(local, first_token=0.5, answer=0.5)
@@ -189,10 +192,15 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None,
 @pytest.mark.model
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [
-        (lambda whole: whole[:3_000_000], "data is not within the file bounds, model is corrupted or incomplete."),
-        (lambda _: b"GGUF" + (99).to_bytes(4, "little") + bytes(100), "is version 99 but this software only supports"),
-    ],
+    sample(
+        [
+            (lambda whole: whole[:3_000_000], "data is not within the file bounds, model is corrupted or incomplete."),
+            (
+                lambda _: b"GGUF" + (99).to_bytes(4, "little") + bytes(100),
+                "is version 99 but this software only supports",
+            ),
+        ]
+    ),
     ids=["cut", "of another version"],
 )
 def test_why_llama_cpp_cannot_load_a_file_is_said_in_its_words(

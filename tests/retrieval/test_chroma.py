@@ -328,7 +328,8 @@ def test_a_damaged_folder_is_put_aside_told_and_rebuilt(
         index.close()
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("times", [2, 5])
 def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
     store: Store, tmp_path: Path, times: int
 ) -> None:

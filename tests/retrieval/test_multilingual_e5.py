@@ -39,6 +39,7 @@ def test_the_end_of_a_text_longer_than_the_model_reads_at_once_counts(model: Mul
     assert ends[0] @ ends[1] < 0.9999
 
 
+@pytest.mark.long
 def test_characters_that_stand_for_many_do_no_harm(model: MultilingualE5) -> None:
     # Without normalization before, the engine writes beyond its buffer here, and the process ends.
     (vector,) = model.embed(["\ufdfa" * 150])

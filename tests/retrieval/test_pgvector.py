@@ -168,6 +168,7 @@ def test_each_model_has_an_index_of_its_own_until_it_is_forgotten(shelf: PgShelf
     assert len(shelf.nearest("word1")) == 5
 
 
+@pytest.mark.long
 def test_of_servers_that_build_the_same_index_one_does(shelf: PgShelf, database: Database) -> None:
     shelf.shelve(*TEXTS)
     stores = shelf.embeddings, shelf.table, shelf.indexes
@@ -191,6 +192,7 @@ def test_of_servers_that_build_the_same_index_one_does(shelf: PgShelf, database:
     assert [valid for _, valid in shelf.index_names()] == [True]
 
 
+@pytest.mark.long
 def test_what_a_killed_build_left_is_built_again(shelf: PgShelf, database: Database) -> None:
     shelf.shelve(*TEXTS)
     shelf.index.come_in_step()
@@ -202,6 +204,7 @@ def test_what_a_killed_build_left_is_built_again(shelf: PgShelf, database: Datab
     assert [valid for _, valid in shelf.index_names()] == [True]
 
 
+@pytest.mark.long
 def test_what_does_not_answer_leaves_search_to_the_exact_index(shelf: PgShelf, database: Database) -> None:
     shelf.shelve(*TEXTS)
     assert len(shelf.nearest("word1")) == 5

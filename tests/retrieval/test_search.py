@@ -75,7 +75,6 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     assert quote.sentences[0].text.startswith("the keeper feeds geese.")
 
 
-@both_engines
 def test_chinese_is_found_by_words(house: Shelf) -> None:
     house.shelve("灯塔看守人喂养十七只鹅")
     house.shelve("船是绿色的")
@@ -155,7 +154,6 @@ def test_a_question_about_nothing_in_the_library_has_no_support_and_keeps_its_hi
     assert (support, bool(passages)) == ("nothing_found", True)
 
 
-@both_engines
 def test_by_keywords_alone_a_question_needs_a_share_of_its_words(house: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     house.read(house.add(), "the keeper feeds geese. boats float. lamps burn.")
     monkeypatch.setattr(house.vectors, "now", lambda *_: None)

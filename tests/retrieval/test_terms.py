@@ -5,7 +5,6 @@ import pytest
 from rag_assistant.records import Chunk
 from rag_assistant.retrieval.terms import forms_of, index_terms, query_terms, stems
 from rag_assistant.storage.database import Database
-from tests.conftest import both_engines
 from tests.testkit.shelf import Shelf
 
 
@@ -122,7 +121,6 @@ def test_a_question_finds_its_passage_among_others_by_words(database: Database, 
     assert hits[0][0] == int(best) + 1
 
 
-@both_engines
 def test_in_a_library_of_many_languages_each_question_finds_its_passage(database: Database) -> None:
     shelf = Shelf(database)
     for language, (*texts, _, _) in PASSAGES.items():

@@ -14,6 +14,7 @@ from rag_assistant.runtime import mail as module
 from rag_assistant.runtime.mail import send_mail
 from rag_assistant.settings.schema import Settings
 from tests.testkit.mail_server import MailServer
+from tests.testkit.samples import sample
 
 LINK = "http://localhost/choose-password?link=secret"
 Serve = Callable[..., MailServer]
@@ -107,17 +108,19 @@ def test_a_server_without_starttls_gets_neither_password_nor_message(serve: Serv
 
 @pytest.mark.parametrize(
     ("fault", "why"),
-    [
-        ("password", "it rejected smtp_user or smtp_password."),
-        ("recipient", "it refused the message."),
-        ("broken", "it refused the message."),
-    ],
+    sample(
+        [
+            ("password", "it rejected smtp_user or smtp_password."),
+            ("recipient", "it refused the message."),
+            ("broken", "it refused the message."),
+        ]
+    ),
 )
 def test_a_failure_is_told_in_words(serve: Serve, fault: str, why: str) -> None:
     assert failure(serve(fault=fault), smtp_user="assistant", smtp_password="geheim") == why
 
 
-@pytest.mark.parametrize("fault", ["silent", "dripping"])
+@pytest.mark.parametrize("fault", sample(["silent", "dripping"]))
 def test_a_server_that_does_not_come_to_an_end_is_left(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from rag_assistant.records import errors
 from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp, is_public
+from tests.testkit.samples import sample
 from tests.testkit.site import OK, PUBLIC, Answer, Rerouted, Site, leads_to, sends
 
 
@@ -52,7 +53,7 @@ def test_no_other_address_is_public() -> None:
     assert [address for address in OTHER_ADDRESSES if is_public(address)] == []
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "fd12::1"])
+@pytest.mark.parametrize("address", sample(["127.0.0.1", "169.254.169.254", "fd12::1"], 3))
 def test_what_is_not_public_is_not_connected_to(site: Site, address: str) -> None:
     for addresses in ([address], [PUBLIC, address], [address, PUBLIC]):
         site.names["example.org"] = addresses
@@ -108,6 +109,7 @@ def test_a_redirect_is_checked_like_the_first_address(site: Site, target: str, e
     assert len(site.requests) == 1
 
 
+@pytest.mark.long
 def test_five_redirects_are_followed_and_no_more(site: Site) -> None:
     for number in range(9):
         site.answers[f"/{number}"] = leads_to(f"/{number + 1}")
@@ -142,6 +144,7 @@ def test_what_is_no_address_of_a_page_is_refused_before_anything_is_asked(site: 
     assert (site.resolved, site.connected) == (0, [])
 
 
+@pytest.mark.long
 def test_a_name_of_the_house_is_refused_in_the_words_for_one_that_means_nothing(site: Site) -> None:
     site.names["inside.example"] = ["10.0.0.7"]
     said = []
@@ -152,7 +155,7 @@ def test_a_name_of_the_house_is_refused_in_the_words_for_one_that_means_nothing(
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("length", [True, False], ids=["said", "not said"])
+@pytest.mark.parametrize("length", sample([True, False]), ids=["said", "not said"])
 def test_a_page_that_is_too_large_is_given_up(site: Site, length: bool) -> None:
     site.answers["/page"] = sends(b"a" * 1_000_001, length=length)
     with pytest.raises(errors.BodyTooLarge, match="larger than 1 MB"):
@@ -186,6 +189,7 @@ def drips(start: bytes) -> Answer:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "start", [b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\nX: ", OK + b"\r\n", OK + b"Content-Length: 999\r\n\r\n"]
 )

@@ -78,7 +78,6 @@ def test_nobody_is_buried_by_one_who_could_not_look_either(database: Database, l
     assert watch(here, later, 4) == 1
 
 
-@both_engines
 def test_the_lock_of_a_folder_says_at_once_which_of_its_own_processes_died(database: Database) -> None:
     before, command, elsewhere = (
         leases(database, "here"),
@@ -149,7 +148,6 @@ def test_a_turn_belongs_to_its_process_while_that_lives_and_to_nobody_afterwards
     assert (left.status, left.answer) == ("interrupted", "Bec")
 
 
-@both_engines
 def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answered_again(database: Database) -> None:
     late, ours = TurnStore(database, "late", str.lower), TurnStore(database, "us", str.lower)
     late_answers, our_answers = AnswerLog(database, "late"), AnswerLog(database, "us")
@@ -168,7 +166,6 @@ def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answere
     assert (ours.get(turn.id).answer, ours.get(other.id).answer) == ("So", "its own")
 
 
-@both_engines
 def test_a_summary_at_work_is_cleared_when_its_process_died_and_not_before(database: Database) -> None:
     dying = leases(database, "there")
     theirs = ConversationManager(database, dying.enter("server"))
@@ -204,7 +201,6 @@ def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(da
     assert elsewhere.finish(half.id, KEY)
 
 
-@both_engines
 def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_their_file_is(
     database: Database,
 ) -> None:

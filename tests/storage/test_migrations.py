@@ -108,7 +108,6 @@ def test_a_database_from_before_version_1_is_told_which_commit_upgrades_it_and_l
     database.close()
 
 
-@both_engines
 def test_an_upgrade_learns_earlier_starts_and_drops_summaries_that_were_undone(
     empty: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +149,7 @@ def test_an_upgrade_learns_earlier_starts_and_drops_summaries_that_were_undone(
     assert left == [1, 3]
 
 
+@pytest.mark.long
 def test_an_upgrade_knows_the_guide_and_leaves_a_persons_files(
     empty: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +183,6 @@ def insert_documents(database: Database, rows: list[dict[str, Any]]) -> None:
             )
 
 
-@both_engines
 def test_an_upgrade_dates_each_document_by_the_day_it_was_added(
     empty: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +250,7 @@ def test_an_upgrade_leaves_a_copy_from_before_and_the_way_back_is_to_put_it_in_p
     back.close()
 
 
+@pytest.mark.long
 def test_only_the_newest_copies_are_kept_and_what_is_erased_is_in_none(older: Database) -> None:
     for revision in ("0001", "0002", "0003"):
         older.file.with_name(f"assistant-schema-{revision}.db").touch()
@@ -260,6 +260,7 @@ def test_only_the_newest_copies_are_kept_and_what_is_erased_is_in_none(older: Da
     assert older.copies == []
 
 
+@pytest.mark.long
 def test_without_room_for_the_copy_nothing_is_changed(older: Database) -> None:
     older.file.with_name(f"assistant-schema-{SCHEMA_REVISION}.db").mkdir()
     with pytest.raises(StorageFailed, match=r"copied to .*/assistant-schema-.*.db before .* Nothing was changed"):

@@ -81,7 +81,6 @@ def test_the_first_account_is_an_administrator_and_gets_all_that_was_there(datab
     assert [document.name for document in ann.documents.page(9)] == ["before.txt"]
 
 
-@both_engines
 def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: Desk, database: Database) -> None:
     made = ConversationManager(database).create("By a command")
     document, _ = DocumentStore(database, "here").add(new("by a command"))
@@ -153,7 +152,6 @@ def share(database: Database, library: int, person: Person, access: str) -> None
         connection.execute(insert(library_shares).values(library_id=library, person_id=person.id, access=access))
 
 
-@both_engines
 def test_no_chunk_of_another_persons_document_is_found(
     ann: Desk, ben: Desk, shared: tuple[Document, Document, Shelf]
 ) -> None:
@@ -174,7 +172,6 @@ def test_no_chunk_of_another_persons_document_is_found(
     assert ben.chunks.beginnings([foxes.id, geese.id], 9).keys() == {geese.id}
 
 
-@both_engines
 @pytest.mark.parametrize("way", ["everyone", "one person"])
 def test_a_shared_library_is_read_and_only_changed_where_that_was_said(
     ann: Desk, ben: Desk, database: Database, shared: tuple[Document, Document, Shelf], way: str

@@ -69,7 +69,6 @@ def refused(outcomes: list[Any], kind: type[Exception]) -> int:
     return sum(isinstance(one, kind) for one in outcomes)
 
 
-@both_engines
 @pytest.mark.parametrize("way", ["demote", "disable"])
 def test_one_of_two_administrators_stays(database: Database, way: str) -> None:
     store = PeopleStore(database)
@@ -86,7 +85,6 @@ def test_one_of_two_administrators_stays(database: Database, way: str) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_one_of_two_administrators_stays_who_are_deleted(database: Database) -> None:
     store = PeopleStore(database)
     store.add("Zoe", "admin", None)
@@ -97,7 +95,6 @@ def test_one_of_two_administrators_stays_who_are_deleted(database: Database) -> 
         assert refused(at_once(*(lambda one=one: store.delete(one.id) for one in pair)), LastAdmin) == 1
 
 
-@both_engines
 def test_one_of_two_is_the_first_account(database: Database) -> None:
     store = PeopleStore(database)
     for _ in range(PAIRS):
@@ -109,7 +106,6 @@ def test_one_of_two_is_the_first_account(database: Database) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_one_of_two_ways_to_sign_in_stays(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
     store = LinkedIdentityStore(database)
@@ -121,7 +117,6 @@ def test_one_of_two_ways_to_sign_in_stays(database: Database) -> None:
         assert refused(at_once(*removals), LastWayIn) == 1
 
 
-@both_engines
 def test_a_link_is_used_once(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
     store = CredentialStore(database)
@@ -131,7 +126,6 @@ def test_a_link_is_used_once(database: Database) -> None:
         assert refused(at_once(*uses), LinkOver) == 1
 
 
-@both_engines
 def test_a_link_is_used_once_for_accounts_elsewhere(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
     links, store = CredentialStore(database), LinkedIdentityStore(database)
@@ -153,7 +147,6 @@ def test_one_of_two_links_is_good(database: Database) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_a_person_has_one_link_to_a_conversation(database: Database) -> None:
     ada, bob = (PeopleStore(database).add(name, "member", None) for name in ("Ada", "Bob"))
     own = database.for_person(ada.id)
@@ -165,7 +158,6 @@ def test_a_person_has_one_link_to_a_conversation(database: Database) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_one_of_two_libraries_stays(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
     store = LibraryStore(database.for_person(ada.id))
@@ -178,7 +170,6 @@ def test_one_of_two_libraries_stays(database: Database) -> None:
         assert refused(at_once(*removals), LibraryInUse) == 1
 
 
-@both_engines
 def test_no_more_are_pinned_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation_store, "MAX_PINNED", 1)
     store = ConversationManager(database)
@@ -191,7 +182,6 @@ def test_no_more_are_pinned_than_may_be(database: Database, monkeypatch: pytest.
 
 
 @pytest.mark.long
-@both_engines
 @pytest.mark.parametrize("limits", [(1, None), (None, 1)], ids=["at once", "per minute"])
 def test_no_more_is_asked_than_may_be(database: Database, limits: tuple[int | None, int | None]) -> None:
     process, other = (Leases(database, name, dict).enter("command") for name in "ab")
@@ -203,7 +193,6 @@ def test_no_more_is_asked_than_may_be(database: Database, limits: tuple[int | No
         assert refused(at_once(*asks), LimitReached) == 1
 
 
-@both_engines
 def test_no_more_is_stored_than_may_be(database: Database) -> None:
     ada = PeopleStore(database).add("Ada", "admin", None)
     LibraryStore(database.for_person(ada.id)).add("First")
@@ -216,7 +205,6 @@ def test_no_more_is_stored_than_may_be(database: Database) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_no_more_sessions_are_open_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credentials, "MAX_SESSIONS", 1)
     ada = PeopleStore(database).add("Ada", "admin", None)

@@ -13,7 +13,6 @@ from rag_assistant.storage.accounts.usage import DAY, MONTH, UsageStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import model_tokens, turns
-from tests.conftest import both_engines
 from tests.testkit.statements import listening
 
 NOON = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
@@ -39,7 +38,6 @@ def analyze(database: Database) -> None:
 
 
 @pytest.mark.long
-@both_engines
 def test_a_month_of_everybody_is_at_most_one_row_for_each_hour(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -58,7 +56,6 @@ def test_a_month_of_everybody_is_at_most_one_row_for_each_hour(
     assert store.used("cost", MONTH, 4) == 0
 
 
-@both_engines
 def test_what_a_person_used_is_found_by_an_index(database: Database) -> None:
     store = UsageStore(database)
     moments = [datetime.now(UTC) - timedelta(hours=hour) for hour in range(240)]
@@ -74,7 +71,6 @@ def test_what_a_person_used_is_found_by_an_index(database: Database) -> None:
     assert all("ix_model_tokens_person" in plan for plan in plans), plans
 
 
-@both_engines
 def test_the_turns_of_the_last_days_are_found_by_their_time(database: Database) -> None:
     ConversationManager(database).create("Geese")
     moment = datetime.now(UTC)

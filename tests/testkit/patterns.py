@@ -96,12 +96,12 @@ def made_in_functions() -> Iterator[str]:
 
 def worst_texts(compiled: re.Pattern[Any], every: bool) -> list[Text]:
     """Return texts of usual letters, or of some, and such as a pattern's own repetitions match, with wrong ends."""
-    letters, ends = (LETTERS, ENDS[:2]) if every else (LETTERS[::2], ENDS[1:2])
+    letters, ends = (LETTERS, ENDS[:2]) if every else (LETTERS[::6], ENDS[1:2])
     texts = [Text("", letter, end) for letter in letters for end in ends]
     tree = _parser.parse(compiled.pattern, compiled.flags & ~(re.UNICODE if isinstance(compiled.pattern, bytes) else 0))
     for variant in range(VARIANTS):
         for begin, repeated in _Matching(variant).of(tree):
-            texts += [Text(begin, repeated, end) for end in ENDS]
+            texts += [Text(begin, repeated, end) for end in (ENDS if every else ends)]
     return list(dict.fromkeys(texts))
 
 
@@ -167,11 +167,13 @@ def _is_in(char: str, members: Any) -> bool:
     return found is not negated
 
 
+@cache
 def _modules() -> list[ModuleType]:
     names = [one.name for one in pkgutil.walk_packages(rag_assistant.__path__, "rag_assistant.")]
     return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
 
 
+@cache
 def _tree(module: ModuleType) -> ast.Module:
     return ast.parse(Path(str(module.__file__)).read_text())
 

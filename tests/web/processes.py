@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 # A process of ours loads modules for longer than this, and to look takes milliseconds.
-POLL_INTERVAL_SECONDS = 0.05
+POLL_INTERVAL_SECONDS = 0.1
 
 
 class Processes:

@@ -112,6 +112,7 @@ def test_the_same_file_of_two_people_is_two_documents_of_which_neither_knows(peo
     assert ben.get(f"/api/documents/{second['document_id']}/file", buffered=True).data == b"The heron hisses."
 
 
+@pytest.mark.long
 def test_an_archive_that_names_anothers_document_tells_nothing_about_it(
     people: list[FlaskClient], stub: StubModel
 ) -> None:

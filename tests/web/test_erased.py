@@ -7,6 +7,7 @@ from flask.testing import FlaskClient
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import metadata
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_erasing import EVERYWHERE, told_everywhere
 from tests.web.conftest import ask, until, upload
@@ -20,7 +21,7 @@ from tests.web.leftovers import (
     tables_with_secret,
 )
 
-both_engines = pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+both_engines = pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
 
 
 @pytest.fixture

@@ -133,7 +133,8 @@ def steps_of(client: FlaskClient, paths: Sequence[str]) -> dict[str, int]:
     return found | {"HEAD": sum(steps)}
 
 
-@pytest.mark.parametrize("signed_in", [pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.long
+@pytest.mark.parametrize("signed_in", [False, True])
 def test_a_page_takes_no_more_steps_when_much_more_is_stored(
     app: Flask, client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch, signed_in: bool
 ) -> None:

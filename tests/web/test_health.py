@@ -96,6 +96,7 @@ def test_a_damaged_database_is_503_and_is_named_so(
     assert findings == ["The database is damaged: file is not a database. Restore a backup."]
 
 
+@pytest.mark.long
 def test_a_database_that_does_not_answer_in_time_is_503(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

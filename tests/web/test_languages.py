@@ -56,6 +56,7 @@ def test_the_language_that_a_reader_chose_comes_before_all_others(empty: FlaskCl
     assert "must be one of auto, en, de" in refused.text
 
 
+@pytest.mark.long
 def test_the_scripts_of_a_page_speak_its_language(empty: FlaskClient) -> None:
     names = {}
     for code in LANGUAGES:
@@ -100,6 +101,7 @@ def test_openais_protocol_speaks_english_to_everybody(client: FlaskClient) -> No
     assert answer["error"]["message"].isascii()
 
 
+@pytest.mark.long
 def test_our_page_gets_sentences_in_its_language_and_codes_as_they_are(client: FlaskClient) -> None:
     conversation = ask(client, "One?")["conversation_id"]
     for question in ("Two?", "Three?"):

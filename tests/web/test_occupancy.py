@@ -54,6 +54,7 @@ def test_of_each_kind_one_person_has_so_many_places_and_gets_them_back(kind: Kin
     places.take(kind)
 
 
+@pytest.mark.long
 def test_open_streams_are_counted_until_their_readers_leave(
     services: Services, people: list[FlaskClient], stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ def test_open_streams_are_counted_until_their_readers_leave(
     take_and_release_all(places_of(services, "Ann"))
 
 
+@pytest.mark.long
 def test_a_place_is_given_back_whatever_becomes_of_the_request(
     services: Services, people: list[FlaskClient], stub: StubModel
 ) -> None:

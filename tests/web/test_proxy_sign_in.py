@@ -168,6 +168,7 @@ def test_a_header_that_is_no_text_is_refused(make: Make) -> None:
     assert (refused.status_code, "Remote-User" in refused.json["error"]["message"]) == (403, True)
 
 
+@pytest.mark.long
 def test_disabled_people_stay_out_and_what_is_open_ends(make: Make, stub: StubModel) -> None:
     app = make()
     services = services_of(app)

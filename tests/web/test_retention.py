@@ -13,6 +13,7 @@ from rag_assistant.runtime import background
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
 from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.samples import sample
 from tests.web.conftest import PAGE, ask, post
 from tests.web.pages.conversation_rows import fill
 
@@ -35,7 +36,7 @@ def make_older(services: Services, conversation_id: int, **days: int) -> None:
         connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
 
 
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
 def test_what_nobody_used_moves_to_the_trash_and_is_erased_there(client: FlaskClient, services: Services) -> None:
     fill(services, 5)
     for number, days in ((1, 91), (2, 89), (3, 91)):
@@ -48,6 +49,7 @@ def test_what_nobody_used_moves_to_the_trash_and_is_erased_there(client: FlaskCl
     assert client.post("/api/conversations/5/restore").status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("years", [1, -1])
 def test_a_clock_that_jumps_deletes_nothing_until_it_is_back(
     client: FlaskClient,
@@ -152,7 +154,7 @@ def test_what_is_imported_is_not_old_at_once(client: FlaskClient, services: Serv
     assert len(ids(client)) == 1
 
 
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql", "for ever"], indirect=True)
+@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql", "for ever"]), indirect=True)
 def test_what_moves_into_a_project_with_fewer_days_is_not_old_at_once(client: FlaskClient, services: Services) -> None:
     fill(services, 2)
     short = client.post("/api/projects", json={"name": "Short", "retention_days": 10}).json["project_id"]
@@ -198,7 +200,7 @@ def test_a_project_may_keep_its_conversations_longer_or_not_as_long(
     assert refused.json["error"]["message"].startswith("retention_days is 0; it must be a whole number from 1 to 36500")
 
 
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql", "for ever"], indirect=True)
+@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql", "for ever"]), indirect=True)
 def test_a_shared_projects_retention_is_set_by_its_owner_and_moves_nobody_elses(app: Flask, services: Services) -> None:
     with quick_passwords():
         for name in ("Ann", "Ben"):

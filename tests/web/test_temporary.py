@@ -72,6 +72,7 @@ def test_the_page_gets_its_turn_with_sources_that_open_and_without_what_needs_an
     assert composer in " ".join(page.split()), "a form that went to /ask without scripts would be stored"
 
 
+@pytest.mark.long
 def test_its_receipt_comes_with_the_turn_and_needs_nothing_stored(client: FlaskClient, stub: StubModel) -> None:
     number = upload(client, "The lighthouse keeper feeds seventeen geese.")["document_id"]
     earlier = [{"question": f"Question {n}.", "answer": f"Answer {n}."} for n in range(1, 8)]
@@ -91,6 +92,7 @@ def test_the_window_counts_the_turns_that_came_along(client: FlaskClient, stub: 
     assert "The model saw 5 of 7 earlier turns" in data["html"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [400, 503])
 def test_a_failed_model_is_told_offers_nothing_that_needs_an_id_and_leaves_none_of_its_words_in_the_log(
     client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture, status: int

@@ -66,6 +66,7 @@ def test_there_are_enough_texts_and_no_two_are_the_same() -> None:
     assert len({payload.text for payload in PAYLOADS}) == len(PAYLOADS) >= 1_000
 
 
+@pytest.mark.long
 def test_the_policy_alone_lets_nothing_run_and_calls_nobody(page: Page, watch: Watch, corpus: list[Payload]) -> None:
     show(page, True, [payload for payload in corpus if not payload.only_sanitised])
     assert len(watch.reports) > len(corpus) / 3, "the policy had nothing to stop"

@@ -1,5 +1,6 @@
 """No text runs a script, becomes an element of the page or calls another host, wherever it is shown."""
 
+import pytest
 from playwright.sync_api import Page
 
 from tests.browser.hostile.payloads import PAYLOADS, Payload
@@ -49,6 +50,7 @@ def test_a_kept_text_is_shown_as_text_in_every_place(
     assert missing == {}
 
 
+@pytest.mark.long
 def test_what_a_document_says_is_shown_as_text(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:

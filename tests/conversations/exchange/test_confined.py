@@ -12,6 +12,7 @@ from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, BodyTooLarge, ImportsBusy, InvalidRequest, MalformedBody
 from tests.conversations.exchange import samples
+from tests.testkit.samples import sample
 
 LIMIT = 10_000_000
 
@@ -35,12 +36,14 @@ def test_conversations_come_out_as_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "limits", "kind", "told"),
-    [
-        (b"{", {}, MalformedBody, "The file is not JSON"),
-        (b'[{"recipe": 1}]', {}, InvalidRequest, 'the fields "recipe"'),
-        (b"[" + b" " * 100, {"max_bytes": 50}, BodyTooLarge, "the most allowed"),
-        (b"[]", {"seconds": 0.01}, InvalidRequest, "took longer than 0.01 seconds"),
-    ],
+    sample(
+        [
+            (b"{", {}, MalformedBody, "The file is not JSON"),
+            (b'[{"recipe": 1}]', {}, InvalidRequest, 'the fields "recipe"'),
+            (b"[" + b" " * 100, {"max_bytes": 50}, BodyTooLarge, "the most allowed"),
+            (b"[]", {"seconds": 0.01}, InvalidRequest, "took longer than 0.01 seconds"),
+        ]
+    ),
 )
 def test_what_is_wrong_is_told_from_there(
     content: bytes, limits: dict[str, float], kind: type[AssistantError], told: str, tmp_path: Path
@@ -60,6 +63,7 @@ def test_a_file_that_takes_too_much_memory_harms_that_process_alone(
         read(hostile, tmp_path)
 
 
+@pytest.mark.long
 def test_one_file_is_imported_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "WAIT_TIMEOUT_SECONDS", 0.01)
     with TemporaryFile() as file:

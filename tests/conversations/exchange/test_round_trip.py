@@ -24,7 +24,6 @@ from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.documents import DocumentStore
-from tests.conftest import both_engines
 
 LIMIT = 10_000_000
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
@@ -172,7 +171,6 @@ def conversation(**more: Any) -> WholeConversation:
     return replace(WholeConversation(1, "Why", moment, moment, (turn,)), **more)
 
 
-@both_engines
 @pytest.mark.parametrize(
     "change",
     [{"request": {"options": {"nonsense": 1}}}, {"answer": WholeAnswer(history={"nonsense": 1})}],

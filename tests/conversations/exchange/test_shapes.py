@@ -12,6 +12,7 @@ from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, InvalidRequest, MalformedBody
 from tests.conversations.exchange import samples
+from tests.testkit.samples import sample
 
 HEAD = '{"format": "rag-assistant", "version": 1}\n'
 # What the record of a conversation leaves open, as an export has it.
@@ -105,6 +106,7 @@ def test_a_moment_that_is_none_is_left_out(strange: Any) -> None:
     assert read(content)[0].created_at == datetime.fromtimestamp(samples.MADE + 2, UTC)
 
 
+@pytest.mark.long
 def test_thousands_of_answers_to_one_question_are_as_many_branches() -> None:
     content = samples.open_webui()
     messages = content[0]["chat"]["history"]["messages"]
@@ -279,13 +281,15 @@ def test_a_file_has_as_many_conversations_as_are_allowed() -> None:
 
 @pytest.mark.parametrize(
     ("head", "repeated", "tail", "told"),
-    [
-        ("[", "[],", "[]]", "The file has more than 100,000 entries"),
-        ('{"mapping": [', "{},", "{}]}", "has more than 1,000,000 values"),
-        (HEAD + '{"conversation": [', "[],", "[]]}", "has more than 1,000,000 values"),
-        ('{"a": "', '\\"', "", "The file is not JSON"),
-        ("[", '"', "]", "The file is not JSON"),
-    ],
+    sample(
+        [
+            ("[", "[],", "[]]", "The file has more than 100,000 entries"),
+            ('{"mapping": [', "{},", "{}]}", "has more than 1,000,000 values"),
+            (HEAD + '{"conversation": [', "[],", "[]]}", "has more than 1,000,000 values"),
+            ('{"a": "', '\\"', "", "The file is not JSON"),
+            ("[", '"', "]", "The file is not JSON"),
+        ]
+    ),
     ids=["entries", "values", "values of a line", "escapes", "quotes"],
 )
 def test_what_is_small_and_becomes_large_is_refused_before_it_does(

@@ -11,7 +11,6 @@ from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.receipts import CorrectionStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
-from tests.conftest import both_engines
 from tests.storage.conversations.test_turns import ask
 
 
@@ -32,7 +31,6 @@ def answered(database: Database) -> list[Turn]:
     return [first, second, turn(first.conversation_id, kept_turns=[], summary_sent=True)]
 
 
-@both_engines
 def test_what_was_changed_since_is_found(database: Database, answered: list[Turn]) -> None:
     first, second, third = answered
     corrections, history = CorrectionStore(database), HistoryStore(database)

@@ -47,7 +47,6 @@ def listed(manager: ConversationManager) -> list[str]:
     return [one.title for one in (*manager.page(9), *manager.page(9, deleted=True), *found)]
 
 
-@both_engines
 def test_others_write_between_the_pieces_and_see_nothing_of_them(
     store: ExchangeStore, manager: ConversationManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +65,6 @@ def test_others_write_between_the_pieces_and_see_nothing_of_them(
     assert store.read(made).turns == TURNS
 
 
-@both_engines
 def test_nothing_is_kept_of_what_cannot_be_shown(store: ExchangeStore, manager: ConversationManager) -> None:
     with pytest.raises(InvalidRequest, match="an export never contains"):
         store.insert(BROKEN)

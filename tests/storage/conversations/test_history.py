@@ -220,7 +220,6 @@ def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk
     assert related("nine") == []
 
 
-@both_engines
 def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> None:
     talk.say("The seal at the pier is called Bruno.")
     talk.say("A pier. " + "Nothing about it is worth a word. " * 20)
@@ -230,7 +229,6 @@ def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> 
     assert [turn.certainty for turn in found] == sorted((turn.certainty for turn in found), reverse=True)
 
 
-@both_engines
 def test_words_that_no_turn_has_find_none_however_little_certainty_is_asked_for(
     talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,7 +237,6 @@ def test_words_that_no_turn_has_find_none_however_little_certainty_is_asked_for(
     assert talk.history.related(talk.conversation, ["walrus"], talk.conversation.turns + 1, (), 3) == []
 
 
-@both_engines
 @pytest.mark.parametrize("few", [100, 1])
 def test_related_turns_come_in_the_order_of_the_index(talk: Talk, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr(history, "FEW", few)
@@ -250,7 +247,6 @@ def test_related_turns_come_in_the_order_of_the_index(talk: Talk, monkeypatch: p
     assert (first.question[:9], first.number) == ("Bruno the", second.number - 1)
 
 
-@both_engines
 def test_few_turns_are_related_as_many_are(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     talk.say("The seal at the pier is called Bruno.", "Boats at the pier.", "Bruno sleeps.")
     Talk(talk.turns._database).say("A pier elsewhere.", "Bruno elsewhere.")
@@ -274,7 +270,6 @@ def test_where_no_word_is_held_none_is_counted(talk: Talk, monkeypatch: pytest.M
     assert talk.history.related(talk.conversation, ["seals", "swim"], talk.conversation.turns + 1, (), 3) == []
 
 
-@both_engines
 def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Database) -> None:
     other = Talk(database)
     other.say("three again")

@@ -21,7 +21,6 @@ def manager(database: Database) -> ConversationManager:
     return ConversationManager(database)
 
 
-@both_engines
 def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationManager, database: Database) -> None:
     made = [manager.create(f"Talk {n}") for n in range(6)][::-1]
     assert [one.id for one in manager.page(2)] == [one.id for one in made[:2]]
@@ -35,7 +34,6 @@ def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationMana
     assert manager.entries(9, pinned=True) == []
 
 
-@both_engines
 def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> None:
     ids = [manager.create(f"Talk {n}").id for n in range(4)]
     for number in (ids[2], ids[0], ids[1]):
@@ -48,7 +46,6 @@ def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> No
     assert [one.id for one in manager.page(9, deleted=True)] == [ids[1], ids[2]]
 
 
-@both_engines
 def test_only_so_many_can_be_pinned(manager: ConversationManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PINNED", 2)
     ids = [manager.create(f"Talk {n}").id for n in range(4)]

@@ -31,7 +31,6 @@ def rooms(database: Database) -> tuple[Room, Room]:
     return ann, ben
 
 
-@both_engines
 def test_a_shared_project_is_used_changed_and_shared_only_as_was_said(rooms: tuple[Room, Room]) -> None:
     ann, ben = rooms
     project = ann.projects.add("Harbour", "Speak of boats.", Scope(tags=("sea",)), {"max_history_turns": 3})

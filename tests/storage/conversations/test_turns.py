@@ -75,14 +75,12 @@ def test_one_conversation_answers_one_question_at_a_time(turns: TurnStore) -> No
     assert ask(turns, "Again?", turn.conversation_id).number == 2
 
 
-@both_engines
 def test_a_question_to_no_conversation_is_refused_and_leaves_nothing(turns: TurnStore, database: Database) -> None:
     with pytest.raises(ConversationNotFound, match="There is no conversation 7"):
         turns.accept(Question("Why?", 7), "t")
     assert ConversationManager(database).page(10) == []
 
 
-@both_engines
 def test_the_same_key_gives_the_same_turn(turns: TurnStore) -> None:
     question = Question("Why?", idempotency_key="k")
     first, conversation = turns.accept(question, "t")
@@ -142,7 +140,6 @@ def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database:
     assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.", NOT_CHECKED), True)
 
 
-@both_engines
 @pytest.mark.parametrize("changed", [False, True])
 def test_what_is_checked_later_is_stored_unless_the_turn_has_changed(
     turns: TurnStore, database: Database, changed: bool
@@ -179,7 +176,6 @@ def test_only_the_last_failed_turn_can_run_again(turns: TurnStore) -> None:
         turns.retry(later.id)
 
 
-@both_engines
 def test_turns_come_by_page_oldest_first(turns: TurnStore) -> None:
     conversation_id = talk(turns, 5)
     assert [turn.number for turn in turns.page(conversation_id, 2)] == [4, 5]
@@ -196,7 +192,6 @@ def test_a_deleted_conversation_is_gone_and_can_be_brought_back(turns: TurnStore
     assert manager.restore(conversation_id).turns == 2
 
 
-@both_engines
 def test_a_conversation_keeps_its_own_window_also_none(turns: TurnStore, database: Database) -> None:
     manager = ConversationManager(database)
     conversation_id = talk(turns, 1)
@@ -264,7 +259,6 @@ def test_the_window_reads_only_the_window(tmp_path: Path, migrated: Path) -> Non
     assert abs(steps[1] - steps[0]) <= 2
 
 
-@both_engines
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     turns: TurnStore, interrupted: bool, monkeypatch: pytest.MonkeyPatch

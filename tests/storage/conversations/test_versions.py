@@ -32,7 +32,6 @@ def answered(turns: TurnStore, answer: str = "The first.") -> Turn:
     return turns.finish(turns.accept(Question("Why?"), "t")[0], "completed", answer)
 
 
-@both_engines
 def test_an_answer_is_asked_for_anew_once_however_many_ask_at_once(turns: TurnStore, versions: VersionStore) -> None:
     turn = answered(turns)
     for done in range(1, 6):
@@ -83,7 +82,6 @@ def test_while_turns_are_summarised_their_answers_stay(
     assert versions.choose(turn.id, 1).answer == "The first."
 
 
-@both_engines
 def test_words_are_stemmed_while_no_transaction_is_open(database: Database, turns: TurnStore) -> None:
     """Those of a long answer take a while, in which nobody else could write."""
     open_at_words: list[int] = []

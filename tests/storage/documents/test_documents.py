@@ -41,7 +41,6 @@ def test_a_queued_document_is_taken_and_no_other(shelf: Shelf) -> None:
     assert shelf.documents.take(99) is None
 
 
-@both_engines
 def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database: Database) -> None:
     document = shelf.add()
     with database.write() as connection:
@@ -98,7 +97,6 @@ def test_a_document_is_ready_exactly_when_every_chunk_is_embedded(shelf: Shelf) 
     assert (ready.state, ready.embedded, ready.chunks) == ("ready", 2, 2)
 
 
-@both_engines
 def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Shelf, database: Database) -> None:
     document = shelf.shelve("aa", "bb")
     assert shelf.documents.queue_again(document.id).state == "queued"
@@ -112,7 +110,6 @@ def test_the_same_chunks_keep_their_embeddings_and_others_replace_them(shelf: Sh
     assert shelf.embeddings.version(KEY) == (2, 2)
 
 
-@both_engines
 def test_a_cancelled_document_is_forgotten_but_for_its_file(shelf: Shelf, database: Database) -> None:
     document = shelf.add()
     shelf.read(document, "aa", "bb")

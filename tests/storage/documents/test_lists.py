@@ -17,7 +17,6 @@ def shelf(database: Database) -> Shelf:
     return shelf
 
 
-@both_engines
 @pytest.mark.parametrize(
     ("sort", "names"),
     [
@@ -32,7 +31,6 @@ def test_documents_are_listed_in_an_order_page_by_page(shelf: Shelf, sort: Docum
     assert [document.name for page in listed for document in page] == names
 
 
-@both_engines
 def test_names_are_sorted_as_people_count_and_a_renamed_one_moves(shelf: Shelf) -> None:
     def names() -> list[str]:
         return [one.name for one in shelf.documents.page(9, sort="name") if one.name.endswith("pdf")]

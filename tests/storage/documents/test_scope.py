@@ -35,7 +35,6 @@ def held(database: Database, scope: Scope) -> list[int]:
     return ids
 
 
-@both_engines
 def test_they_are_those_that_sql_names_after_documents_came_changed_and_went(shelf: Shelf, database: Database) -> None:
     first = shelf.shelve(*texts("geese", 3), tags=("birds",))
     second = shelf.shelve(*texts("boats", 2), tags=("ships", "port"))
@@ -62,7 +61,6 @@ def test_they_are_those_that_sql_names_after_documents_came_changed_and_went(she
     assert [len(held(database, scope)) for scope in scopes] == [8, 5, 6, 8, 1, 1, 0]
 
 
-@both_engines
 def test_they_are_found_where_others_came_between_as_they_were_kept(shelf: Shelf, database: Database) -> None:
     first, second = shelf.shelve(*texts("geese", 6)), shelf.shelve(*texts("boats", 4))
     with database.write() as connection:
@@ -76,7 +74,6 @@ def test_they_are_found_where_others_came_between_as_they_were_kept(shelf: Shelf
     assert len(held(database, EVERYTHING)) == 10
 
 
-@both_engines
 def test_a_document_that_is_not_trusted_and_one_that_is_counted_wrongly_are_searched(
     shelf: Shelf, database: Database
 ) -> None:
@@ -90,7 +87,6 @@ def test_a_document_that_is_not_trusted_and_one_that_is_counted_wrongly_are_sear
     assert (len(held(database, Scope((first.id,)))), len(held(database, Scope((second.id,))))) == (5, 4)
 
 
-@both_engines
 def test_of_the_chunks_of_a_document_a_later_one_has_a_larger_id(shelf: Shelf, database: Database) -> None:
     document = shelf.shelve(*texts("geese", 2500))
     with database.read() as connection:

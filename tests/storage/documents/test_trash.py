@@ -21,7 +21,6 @@ def shelf(database: Database) -> Shelf:
     return shelf
 
 
-@both_engines
 @pytest.mark.parametrize("passed_over", [0, 500], ids=["large", "small"])
 def test_nothing_finds_a_document_in_the_trash_and_it_comes_back_without_being_embedded_again(
     shelf: Shelf, passed_over: int, monkeypatch: pytest.MonkeyPatch
@@ -47,7 +46,6 @@ def test_nothing_finds_a_document_in_the_trash_and_it_comes_back_without_being_e
     assert shelf.embeddings.version(KEY) == version
 
 
-@both_engines
 def test_the_same_content_may_come_again_meanwhile_and_then_stays_the_only_one(shelf: Shelf) -> None:
     document = shelf.shelve("geese fly")
     shelf.documents.trash(document.id)

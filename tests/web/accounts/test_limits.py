@@ -55,6 +55,7 @@ def test_one_persons_answers_at_once_are_bounded(limited: Flask, stub: StubModel
     assert ask(ann)["status"] == "completed"
 
 
+@pytest.mark.long
 def test_one_persons_files_have_a_size(limited: Flask) -> None:
     ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
     for letter in "ab":
@@ -67,6 +68,7 @@ def test_one_persons_files_have_a_size(limited: Flask) -> None:
     upload(ben, "c " * 200_000, wait=False)
 
 
+@pytest.mark.long
 def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None:
     stub.default = Reply("word " * 20, seconds_between=0.1)
     ann = client_of(limited, "Ann")
@@ -107,6 +109,7 @@ def test_a_library_that_is_shared_has_no_more_room_than_its_owner(limited: Flask
     assert statuses == [202, 202, 413]
 
 
+@pytest.mark.long
 def test_an_administrator_sees_what_each_person_used_and_what_it_cost(
     environment: dict[str, str], stub: StubModel
 ) -> None:

@@ -12,6 +12,7 @@ from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.mail_server import MailServer
 from tests.testkit.people import add_person, client_of
+from tests.testkit.samples import sample
 from tests.web.conftest import PAGE, post
 
 FIELD = 'name="email"'
@@ -71,11 +72,14 @@ def test_what_fails_is_told_and_the_link_is_shown(mailing: Flask, mails: MailSer
 
 @pytest.mark.parametrize(
     "address",
-    [
-        *("ben", "ben@example.org, eve@example.org", "b@x\r\nBcc: eve@example.org", "é@example.org"),
-        # In a header, these would be decoded: a line break, and another address.
-        *("=?utf-8?q?b=0aBcc=3aeve=40example.org?=@x.org", "=?utf-8?q?eve=40example.org=2c?=@x.org"),
-    ],
+    sample(
+        [
+            *("ben", "ben@example.org, eve@example.org", "b@x\r\nBcc: eve@example.org", "é@example.org"),
+            # In a header, these would be decoded: a line break, and another address.
+            *("=?utf-8?q?b=0aBcc=3aeve=40example.org?=@x.org", "=?utf-8?q?eve=40example.org=2c?=@x.org"),
+        ],
+        2,
+    ),
 )
 def test_what_is_no_address_gets_no_mail_and_the_link_is_shown(mailing: Flask, mails: MailServer, address: str) -> None:
     status, page = post(client_of(mailing, "Ann"), "/people", name="Ben", role="member", email=address)

@@ -93,6 +93,7 @@ def test_files_come_along_if_they_are_asked_for(people: list[FlaskClient]) -> No
     assert ann.get("/api/export?documents=1").status_code == 422
 
 
+@pytest.mark.long
 def test_a_conversation_is_shown_whatever_dates_an_archive_has(people: list[FlaskClient], stub: StubModel) -> None:
     ann, _ = people
     upload(ann, "The heron hisses at dawn.", "heron.txt")
@@ -168,6 +169,7 @@ def test_the_page_says_what_is_wrong_with_a_file(empty: FlaskClient, content: by
     assert said in answer.text
 
 
+@pytest.mark.long
 def test_whatever_became_of_a_conversation_its_export_is_taken(client: FlaskClient, services: Services) -> None:
     first = ask(client, "Why?")
     conversation, turn = first["conversation_id"], first["turn_id"]

@@ -162,6 +162,7 @@ def locked(content: bytes, *names: str) -> bytes:
     return bytes(held)
 
 
+@pytest.mark.long
 def test_what_is_locked_linked_or_too_large_is_named(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     link = zipfile.ZipInfo("link.txt")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16

@@ -4,6 +4,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import StubModel
 from tests.web.api.conversations import kept, run, turn_ids
 from tests.web.conftest import ask, events_of, post, upload
@@ -62,6 +63,7 @@ def test_the_counters_of_a_branch_are_its_own(client: FlaskClient) -> None:
     assert ask(client, "Early", edits_turn=turns[2])["history"]["turns_total"] == 2
 
 
+@pytest.mark.long
 def test_a_summary_comes_along_only_where_it_tells_of_turns_that_are_there(client: FlaskClient) -> None:
     turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
     assert client.post("/api/conversations/1/compact").status_code == 200
@@ -127,7 +129,7 @@ def test_plain_forms_do_the_same(client: FlaskClient) -> None:
     assert 'href="/conversations/2?at=2#turn-2"' in client.get("/conversations/1").text
 
 
-@pytest.mark.parametrize("how", ["branch", "branch of a branch", "imported"])
+@pytest.mark.parametrize("how", sample(["branch", "branch of a branch", "imported"]))
 def test_what_was_cleared_before_a_turn_stays_cleared_in_its_branch(
     client: FlaskClient, stub: StubModel, how: str
 ) -> None:
@@ -153,6 +155,7 @@ def test_what_was_cleared_before_a_turn_stays_cleared_in_its_branch(
     assert answer["history"]["left_out"] == {"cleared": 3}
 
 
+@pytest.mark.long
 def test_a_clear_that_was_undone_holds_in_no_branch(client: FlaskClient, stub: StubModel) -> None:
     talk(client, 3)
     run(client, 1, "/clear")
@@ -162,6 +165,7 @@ def test_a_clear_that_was_undone_holds_in_no_branch(client: FlaskClient, stub: S
     assert "Question 1" in repr(stub.requests[-1].messages)
 
 
+@pytest.mark.long
 def test_an_older_summary_holds_where_a_later_one_covers_too_much(client: FlaskClient) -> None:
     turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
     assert client.post("/api/conversations/1/compact").status_code == 200
@@ -175,6 +179,7 @@ def test_an_older_summary_holds_where_a_later_one_covers_too_much(client: FlaskC
     assert (summary["text"], summary["last_turn"]) == (first["text"], first["last_turn"])
 
 
+@pytest.mark.long
 def test_a_summary_that_was_undone_is_in_no_branch(client: FlaskClient) -> None:
     turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
     assert client.post("/api/conversations/1/compact").status_code == 200

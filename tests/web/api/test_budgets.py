@@ -59,6 +59,7 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
         yield counted
 
 
+@pytest.mark.long
 def test_no_document_is_read_whole_for_a_passage_without_rows(client: FlaskClient) -> None:
     upload(client, f"The keeper feeds seventeen geese at nine.\n\n{'The lamp burns oil. ' * 200}")
     read: list[str] = []
@@ -92,6 +93,7 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)  # Nothing of what was said before is embedded.
 
 
+@pytest.mark.long
 def test_an_answer_from_some_documents_takes_two_more_statements_than_one_from_all(
     client: FlaskClient, spent: Counter[str]
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_page_asks_and_sets_up_no_more_however_many_turns_it_shows(client: Fla
     assert templates <= 27
 
 
+@pytest.mark.long
 def test_an_erasure_asks_little(client: FlaskClient, spent: Counter[str]) -> None:
     upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
     first = ask(client, QUESTION)
@@ -134,6 +137,7 @@ def test_an_erasure_asks_little(client: FlaskClient, spent: Counter[str]) -> Non
     assert spent["statements of a page"] <= 60
 
 
+@pytest.mark.long
 def test_projects_and_notes_cost_nothing_for_a_question_without_any(client: FlaskClient, spent: Counter[str]) -> None:
     upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
 

@@ -48,6 +48,7 @@ def test_compact_shows_its_summary(client: FlaskClient, stub: StubModel) -> None
     assert "Summary removed." in run(client, conversation, "/undo").json["text"]
 
 
+@pytest.mark.long
 def test_the_history_of_a_summary_whose_turns_are_all_pinned_names_none_of_them(
     client: FlaskClient, stub: StubModel
 ) -> None:
@@ -91,6 +92,7 @@ def test_nothing_changes_the_view_of_an_answer_that_is_being_written(client: Fla
     response.close()
 
 
+@pytest.mark.long
 def test_clearing_what_is_clear_is_no_step_that_could_be_undone(client: FlaskClient) -> None:
     conversation = conversation_of(client, 2)
     first = turn_ids(client, conversation)[0]

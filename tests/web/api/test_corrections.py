@@ -48,6 +48,7 @@ def answer(client: FlaskClient, stub: StubModel, document: int) -> dict[str, Any
     return ask(client, QUESTION)
 
 
+@pytest.mark.long
 def test_nothing_is_said_while_all_is_as_it_was(client: FlaskClient, answer: dict[str, Any], document: int) -> None:
     client.patch(f"/api/documents/{document}", json={"name": "light.txt"})
     assert corrections_of(client, answer["turn_id"]) == []
@@ -79,6 +80,7 @@ def test_a_passage_that_nobody_cited_may_change(client: FlaskClient, stub: StubM
     assert corrections_of(client, turn) == []
 
 
+@pytest.mark.long
 def test_an_excluded_turn_is_named_by_the_answers_that_had_it_in_view(client: FlaskClient) -> None:
     first = ask(client, "Question 1?")
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
@@ -91,6 +93,7 @@ def test_an_excluded_turn_is_named_by_the_answers_that_had_it_in_view(client: Fl
     assert corrections_of(client, saw["turn_id"]) == []
 
 
+@pytest.mark.long
 def test_an_erased_turn_is_named_by_the_answers_that_had_it_in_view(client: FlaskClient) -> None:
     first = ask(client, "Question 1?")
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
@@ -100,6 +103,7 @@ def test_an_erased_turn_is_named_by_the_answers_that_had_it_in_view(client: Flas
     assert corrections_of(client, did_not["turn_id"]) == []
 
 
+@pytest.mark.long
 def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: FlaskClient, stub: StubModel) -> None:
     before = ask(client, "Question 1?")
     conversation = before["conversation_id"]
@@ -116,6 +120,7 @@ def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: F
         assert corrections_of(client, turn["turn_id"]) == []
 
 
+@pytest.mark.long
 def test_an_edit_that_was_undone_is_none(client: FlaskClient, stub: StubModel) -> None:
     conversation = ask(client, "Question 1?")["conversation_id"]
     for number in range(2, 5):
@@ -128,6 +133,7 @@ def test_an_edit_that_was_undone_is_none(client: FlaskClient, stub: StubModel) -
     assert corrections_of(client, saw["turn_id"]) == []
 
 
+@pytest.mark.long
 def test_a_line_of_a_summary_says_that_its_source_has_changed(
     client: FlaskClient, stub: StubModel, answer: dict[str, Any], document: int
 ) -> None:

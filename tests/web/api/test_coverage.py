@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.coverage import TOO_LARGE
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, environment_in, served_before, until, upload
 
@@ -54,14 +55,16 @@ def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskC
 @pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
 @pytest.mark.parametrize(
     ("question", "captions"),
-    [
-        ("How many orders are from Bell and Sons?", ["15 von 30 Zeilen mit: “company” ist “Bell and Sons”."]),
-        ("What is the total price of all orders?", ["Summe von price: 46.515,0.", "30 Zeilen."]),
-        (
-            "What is the total price per company?",
-            ["Summe von price je company: This is 24.007,5; Bell and Sons 22.507,5.", "30 Zeilen."],
-        ),
-    ],
+    sample(
+        [
+            ("How many orders are from Bell and Sons?", ["15 von 30 Zeilen mit: “company” ist “Bell and Sons”."]),
+            ("What is the total price of all orders?", ["Summe von price: 46.515,0.", "30 Zeilen."]),
+            (
+                "What is the total price per company?",
+                ["Summe von price je company: This is 24.007,5; Bell and Sons 22.507,5.", "30 Zeilen."],
+            ),
+        ]
+    ),
 )
 def test_what_is_said_of_a_table_is_in_the_language_of_the_page_and_stored_in_english(
     client: FlaskClient, question: str, captions: list[str]
@@ -116,7 +119,9 @@ def test_a_model_queries_a_table_for_what_the_rules_do_not_understand(client: Fl
     assert receipt["reading"][0]["request"]["messages"] == stub.requests[0].messages
 
 
-@pytest.mark.parametrize("reply", ["No idea", '{"table": 0}', '{"table": 9}', '{"table": 1, "operation": "guess"}'])
+@pytest.mark.parametrize(
+    "reply", sample(["No idea", '{"table": 0}', '{"table": 9}', '{"table": 1, "operation": "guess"}'])
+)
 def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: StubModel, reply: str) -> None:
     stub.replies += [Reply(reply), Reply("Unknown [1].")]
     answer = ask(client, "What is the total price of all assets?")
@@ -125,7 +130,7 @@ def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: Stub
     assert "Sum of price: 820.\n40 rows." in said_to(stub)
 
 
-@pytest.mark.parametrize(("reply", "fifth"), [("No idea", 1), ('{"table": 9}', 1), ('{"table": 0}', 2)])
+@pytest.mark.parametrize(("reply", "fifth"), sample([("No idea", 1), ('{"table": 9}', 1), ('{"table": 0}', 2)]))
 def test_only_a_model_that_cannot_query_tables_is_no_longer_asked_to(
     client: FlaskClient, stub: StubModel, reply: str, fifth: int
 ) -> None:

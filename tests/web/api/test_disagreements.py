@@ -72,6 +72,7 @@ def test_what_an_answer_does_not_rest_on_is_not_told(client: FlaskClient, stub: 
     assert "different values" in str(stub.requests[-1].messages), "the model decides what it answers"
 
 
+@pytest.mark.long
 def test_a_follow_up_is_told_what_is_about_it_alone(client: FlaskClient) -> None:
     first = ask(client, QUESTION)
     answer = ask(client, "And what about herons?", conversation_id=first["conversation_id"])
@@ -81,6 +82,7 @@ def test_a_follow_up_is_told_what_is_about_it_alone(client: FlaskClient) -> None
     assert (told["newer"], told["time"]) == ("30 days", "2023")
 
 
+@pytest.mark.long
 def test_every_place_that_shows_the_sources_of_an_answer_says_it(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:

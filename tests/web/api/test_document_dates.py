@@ -30,6 +30,7 @@ def test_a_document_is_dated_by_its_text_then_its_name_then_the_day_it_was_added
     assert dated(client, upload(client, "Forty geese.", "geese.txt")) == (today, "added")
 
 
+@pytest.mark.long
 def test_a_file_of_a_folder_is_dated_by_its_last_change(
     client: FlaskClient, services: Services, tmp_path: Path
 ) -> None:
@@ -53,6 +54,7 @@ def test_a_person_corrects_a_date_and_takes_the_correction_back(client: FlaskCli
     assert (back["date"], back["date_from"]) == ("2023-01-04", "text")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("date", ["2024-02-30", "2024-13", "24", "4 May 2024", "2024-5-1", 2024])
 def test_what_is_no_day_is_refused(client: FlaskClient, date: object) -> None:
     document = upload(client, OLD, "policy.md")
@@ -61,6 +63,7 @@ def test_what_is_no_day_is_refused(client: FlaskClient, date: object) -> None:
     assert "a date such as 2024-05-31, 2024-05 or 2024" in refused.json["error"]["message"]
 
 
+@pytest.mark.long
 def test_a_newer_version_brings_its_own_date(client: FlaskClient) -> None:
     document = upload(client, OLD, "policy.md")
     client.patch(path(document), json={"date": "2020"})
@@ -68,6 +71,7 @@ def test_a_newer_version_brings_its_own_date(client: FlaskClient) -> None:
     until(lambda: dated(client, document) == ("2024-06-01", "text"))
 
 
+@pytest.mark.long
 def test_dates_select_the_documents_that_are_searched(client: FlaskClient, stub: StubModel) -> None:
     old, new = (upload(client, text, f"{n}.md")["document_id"] for n, text in enumerate((OLD, NEW)))
     for scope, expected in (

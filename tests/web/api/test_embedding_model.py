@@ -42,6 +42,7 @@ def test_an_endpoint_embeds_and_a_change_is_made_good_in_the_background(
         assert client.get(path({"document_id": 1})).json["state"] == "ready"
 
 
+@pytest.mark.long
 def test_a_change_of_model_is_finished_whatever_comes_between(
     environment: dict[str, str], stub: StubModel, quick_retries: None
 ) -> None:
@@ -84,6 +85,7 @@ def test_the_vectors_of_a_model_that_is_no_longer_supported_are_replaced(
     assert 'The embedding model "chroma:ollama" is no longer supported.' in caplog.text
 
 
+@pytest.mark.long
 def test_the_key_of_one_endpoint_is_not_sent_to_another(environment: dict[str, str], stub: StubModel) -> None:
     own = {"EMBEDDER": "endpoint:e", "EMBEDDING_BASE_URL": stub.url.replace("127.0.0.1", "localhost")}
     with running(environment, **own) as (client, _services):

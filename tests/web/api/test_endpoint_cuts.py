@@ -73,6 +73,7 @@ def test_a_cut_is_told_at_the_answer_that_it_befell(client: FlaskClient, stub: S
     assert note in answer["notes"]
 
 
+@pytest.mark.long
 def test_everybody_who_looks_later_is_told_the_same(client: FlaskClient) -> None:
     answer = cut_answer(client)
     turn = f"/api/turns/{answer['turn_id']}"
@@ -101,6 +102,7 @@ def test_after_a_cut_the_next_request_fits_and_nothing_of_it_is_learnt(client: F
         assert any("UTC the limit is a guess, 4,096 tokens: of" in note for note in answer["notes"])
 
 
+@pytest.mark.long
 def test_a_guessed_limit_is_told_where_it_acts_and_a_connection_test_forgets_it(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_guessed_limit_is_told_where_it_acts_and_a_connection_test_forgets_it(
     assert "the limit is a guess" not in client.get("/settings").text
 
 
+@pytest.mark.long
 def test_a_connection_test_that_fails_forgets_a_guessed_limit_as_well(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
@@ -130,6 +133,7 @@ def test_a_connection_test_that_fails_forgets_a_guessed_limit_as_well(
     assert services.models.known_endpoint().guess is None
 
 
+@pytest.mark.long
 def test_once_an_hour_a_request_may_be_longer_than_the_guess_and_says_so(
     client: FlaskClient, stub: StubModel, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +148,7 @@ def test_once_an_hour_a_request_may_be_longer_than_the_guess_and_says_so(
     assert services.models.known_endpoint().guess is None
 
 
+@pytest.mark.long
 def test_regenerate_asks_with_what_fits(client: FlaskClient, stub: StubModel) -> None:
     answer = cut_answer(client)
     client.post(f"/api/turns/{turn_ids(client, answer['conversation_id'])[-1]}/regenerate")
@@ -206,6 +211,7 @@ def test_an_honest_count_raises_no_alarm(client: FlaskClient, stub: StubModel) -
     assert answer["history_trimmed"] is False
 
 
+@pytest.mark.long
 def test_a_restart_forgets_a_guessed_limit_and_a_set_one_is_believed(
     client: FlaskClient, stub: StubModel, services: Services, environment: dict[str, str]
 ) -> None:
@@ -221,6 +227,7 @@ def test_a_restart_forgets_a_guessed_limit_and_a_set_one_is_believed(
         assert tokens["read"] == (2050 if sent > CONTEXT_TOKENS else sent)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("asked_for_its_limit")
 @pytest.mark.parametrize(
     ("path", "body"),

@@ -7,6 +7,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.records.errors import HistoryChanged
 from rag_assistant.services import Services
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, view
 from tests.web.conftest import PAGE, ask, post, until, upload
@@ -73,7 +74,7 @@ EVERYWHERE = {
 }
 
 
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
 def test_nothing_of_an_erased_turn_is_left_in_any_table_or_file(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
@@ -105,6 +106,7 @@ def test_its_place_stays_and_says_so(client: FlaskClient) -> None:
     assert client.get(f"/api/conversations/{conversation}/export?format=json").json["turns"][1]["status"] == "erased"
 
 
+@pytest.mark.long
 def test_it_counts_among_no_turns_and_is_named_as_erased(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 4)
     erase(client, turns_of(client, conversation)[1]["turn_id"])
@@ -163,6 +165,7 @@ def test_a_summary_that_is_being_made_of_it_is_not_kept(client: FlaskClient, ser
         services.history.keep_summary(begun, "They asked.", [1, 2], "stub-model", None)
 
 
+@pytest.mark.long
 def test_a_summary_of_other_turns_stays(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 6)
     stub.replies.append(Reply("They spoke of questions."))
@@ -171,6 +174,7 @@ def test_a_summary_of_other_turns_stays(client: FlaskClient, stub: StubModel) ->
     assert view(client, conversation)["summary"]["text"] == "Turns 1 to 3: They spoke of questions."
 
 
+@pytest.mark.long
 def test_copies_in_branches_of_branches_go_too_and_from_the_trash(client: FlaskClient, services: Services) -> None:
     told = ask(client, f"What is {SECRET}?")
     second = ask(client, "Second?", conversation_id=told["conversation_id"])

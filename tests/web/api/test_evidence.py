@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload
 
@@ -64,7 +65,7 @@ def test_what_nobody_cited_does_not_come_along(client: FlaskClient, lamp: dict[s
     assert [one[1] for one in evidence_of(next_answer(client, lamp, "And then?"))] in ([], ["lamp.txt"])
 
 
-@pytest.mark.parametrize("change", ["deleted", "replaced", "out of scope"])
+@pytest.mark.parametrize("change", sample(["deleted", "replaced", "out of scope"]))
 def test_what_does_not_stand_in_the_library_any_more_does_not_come_along(
     client: FlaskClient, lamp: dict[str, Any], change: str
 ) -> None:

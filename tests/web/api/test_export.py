@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 from markdown_it import MarkdownIt
 
@@ -41,6 +42,7 @@ def test_a_question_is_its_words_and_no_headings_or_html_in_markdown(client: Fla
     assert [one.content for one in pieces if one.type == "fence"] == [f"{question}\n"]
 
 
+@pytest.mark.long
 def test_a_branch_says_where_it_comes_from(client: FlaskClient) -> None:
     turn = ask(client, "One")
     ask(client, "Two", edits_turn=turn["turn_id"])
@@ -64,6 +66,7 @@ def test_what_a_question_was_about_is_exported(client: FlaskClient) -> None:
     }
 
 
+@pytest.mark.long
 def test_the_page_of_a_source_is_exported(client: FlaskClient, stub: StubModel) -> None:
     pages = "<html><body><p>Lighthouse geese: seventeen.</p></body></html>"
     upload(client, pages, "keeper.html")
@@ -75,6 +78,7 @@ def test_the_page_of_a_source_is_exported(client: FlaskClient, stub: StubModel) 
     assert f"\n[1] keeper.html{page}\n" in markdown
 
 
+@pytest.mark.long
 def test_what_a_conversation_is_about_is_exported(client: FlaskClient) -> None:
     document = upload(client, "The lighthouse keeper feeds seventeen geese.")
     ask(client, "How many geese?")

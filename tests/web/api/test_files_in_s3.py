@@ -13,6 +13,7 @@ from rag_assistant.files import s3 as module
 from rag_assistant.records.errors import FilesUnavailable
 from rag_assistant.services import Services
 from tests.testkit.s3_server import BUCKET, FaultyProxy, Passing, S3Server, breaking_off, hanging, refusal
+from tests.testkit.samples import sample
 from tests.web.conftest import until
 
 TEXT = b"Geese hiss at strangers."
@@ -85,13 +86,15 @@ def test_the_same_content_is_kept_once(client: FlaskClient, stored: Callable[[],
 
 @pytest.mark.parametrize(
     ("fault", "status", "told"),
-    [
-        (refusal(404, "NoSuchBucket"), 503, "There is no bucket"),
-        pytest.param(refusal(503, "SlowDown"), 503, "SlowDown", marks=pytest.mark.long),
-        (refusal(507, "XMinioStorageFull"), 507, "is full"),
-        pytest.param(breaking_off, 503, "cannot be reached", marks=pytest.mark.long),
-        (hanging, 503, "did not respond in time"),
-    ],
+    sample(
+        [
+            (refusal(404, "NoSuchBucket"), 503, "There is no bucket"),
+            (refusal(503, "SlowDown"), 503, "SlowDown"),
+            (refusal(507, "XMinioStorageFull"), 507, "is full"),
+            (breaking_off, 503, "cannot be reached"),
+            (hanging, 503, "did not respond in time"),
+        ]
+    ),
     ids=["no-bucket", "busy", "full", "broken-off", "hanging"],
 )
 def test_an_upload_that_the_bucket_does_not_take_is_refused_with_the_reason_and_leaves_nothing(
@@ -115,6 +118,7 @@ def test_an_upload_that_the_bucket_does_not_take_is_refused_with_the_reason_and_
     ready(client)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fault", [pytest.param(refusal(503, "SlowDown"), marks=pytest.mark.long), breaking_off], ids=["busy", "broken-off"]
 )
@@ -160,6 +164,7 @@ def test_a_document_deleted_while_the_bucket_is_away_is_gone_at_once_and_its_fil
     until(lambda: services.documents.files_to_delete() == [])
 
 
+@pytest.mark.long
 def test_a_file_that_is_gone_or_another_one_fails_its_document_with_the_reason(
     client: FlaskClient, services: Services, s3: S3Server, stored: Callable[[], set[str]], tmp_path: Path
 ) -> None:
@@ -189,6 +194,7 @@ def test_a_file_that_changed_in_its_store_is_not_handed_out_and_that_is_told(
     assert f"Document {number}, geese.txt, in s3://" in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", ["0", "5", "25", "999999999999"])
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
 def test_a_store_that_lies_about_a_size_is_503_or_not_believed(
@@ -213,7 +219,7 @@ def test_a_store_that_lies_about_a_size_is_503_or_not_believed(
     response.close()
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", sample([301, 302, 303, 307, 308]))
 def test_a_store_leads_to_no_other_server(
     client: FlaskClient, services: Services, s3: S3Server, s3_proxy: FaultyProxy, status: int, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.conversations.summary_lines import LEAD
 from rag_assistant.web import create_app
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload
 
@@ -105,14 +106,16 @@ def test_a_question_that_stands_alone_takes_no_request_more(client: FlaskClient,
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 @pytest.mark.parametrize(
     "useless",
-    [
-        [Reply(status=400)],
-        pytest.param([Reply(status=500)] * 3, marks=pytest.mark.long),
-        pytest.param([Reply("One line.\nAnother line.")], marks=pytest.mark.long),
-        [Reply("word " * 400)],
-        pytest.param([Reply("  ")], marks=pytest.mark.long),
-        [Reply("Because the lamp burns whale oil.")],
-    ],
+    sample(
+        [
+            [Reply(status=400)],
+            [Reply(status=500)] * 3,
+            [Reply("One line.\nAnother line.")],
+            [Reply("word " * 400)],
+            [Reply("  ")],
+            [Reply("Because the lamp burns whale oil.")],
+        ]
+    ),
 )
 def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: StubModel, useless: list[Reply]) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
@@ -122,6 +125,7 @@ def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: Stu
     assert (second["answer"], first_document(second)) == ("Whales.", "lamp.txt")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_model_that_never_rewrites_is_rarely_asked_to(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
@@ -139,6 +143,7 @@ def test_a_model_that_never_rewrites_is_rarely_asked_to(
     assert sent == [2, 2, 2, 2, 1, 1, 2, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_model_that_is_too_busy_to_rewrite_is_asked_again(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +160,7 @@ def test_a_model_that_is_too_busy_to_rewrite_is_asked_again(
     assert sent == [2, 2, 2, 2, 2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -202,6 +208,7 @@ def test_a_model_judges_weak_passages_itself(client: FlaskClient, stub: StubMode
     assert "No sources cited" in client.get(f"/turns/{weak['turn_id']}").text
 
 
+@pytest.mark.long
 def test_a_search_can_be_made_as_for_a_follow_up(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     alone = client.get("/api/search?q=And why?").json
@@ -251,6 +258,7 @@ def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubMo
     assert stub.requests[-1].messages[-1]["content"] == "Why?"
 
 
+@pytest.mark.long
 def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, str]) -> None:
     app = create_app(environment | {"PASSAGES_TOKEN_BUDGET": "100"})
     services = app.extensions["assistant"]

@@ -23,6 +23,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.grids import MAX_CELL_TOKENS
 from rag_assistant.storage.tables import documents, grid_cells, grids, now
 from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.samples import sample
 from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.conftest import PAGE, ask, post, until, upload
@@ -122,7 +123,7 @@ def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: St
 
 
 @pytest.mark.parametrize(
-    ("value", "passage", "doubt"), [(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, None)]
+    ("value", "passage", "doubt"), sample([(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, None)])
 )
 def test_an_answer_in_json_is_checked_as_any_other(
     client: FlaskClient, stub: StubModel, value: object, passage: int | None, doubt: str | None
@@ -133,6 +134,7 @@ def test_an_answer_in_json_is_checked_as_any_other(
     assert (fee["outcome"], fee["doubt"]) == ("value", doubt)
 
 
+@pytest.mark.long
 def test_an_endpoint_that_refuses_a_schema_is_asked_without_it_from_then_on(
     client: FlaskClient, stub: StubModel
 ) -> None:
@@ -173,6 +175,7 @@ def test_what_a_passage_does_not_support_is_marked(
     assert bool(marked) is (doubt is not None)
 
 
+@pytest.mark.long
 def test_what_a_document_states_differently_is_told(client: FlaskClient, stub: StubModel) -> None:
     filler = "\n\n".join(f"Paragraph {n} is about something else, such as the garden and its gate." for n in range(60))
     upload(client, f"The notice period is 30 days.\n\n{filler}\n\nThe notice period is 60 days.", "contract.txt")
@@ -200,6 +203,7 @@ def test_a_failed_cell_says_why_and_the_table_stops_after_many(client: FlaskClie
     assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingToAsk")
 
 
+@pytest.mark.long
 def test_documents_in_the_trash_count_as_no_failures(client: FlaskClient, stub: StubModel) -> None:
     ids = [upload(client, f"{LEASE} House {number}.", f"{number}.txt")["document_id"] for number in range(9)]
     gate = threading.Event()
@@ -216,6 +220,7 @@ def test_documents_in_the_trash_count_as_no_failures(client: FlaskClient, stub: 
     assert state(client, grid)["cells"] == {"done": 2, "empty": 6}
 
 
+@pytest.mark.long
 def test_two_tables_of_a_person_share_the_pace(
     app: Flask, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +236,7 @@ def test_two_tables_of_a_person_share_the_pace(
     assert not until_more(stub, 6)
 
 
+@pytest.mark.long
 def test_whatever_is_marked_is_to_be_checked(client: FlaskClient, services: Services, stub: StubModel) -> None:
     ids = [upload(client, f"{LEASE} House {n}.", f"{n}.txt")["document_id"] for n in range(3)]
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
@@ -272,6 +278,7 @@ def test_a_budget_is_kept_with_several_at_once(client: FlaskClient, stub: StubMo
     assert state(client, again)["used_tokens"] == 2000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("accounts", [False, True])
 def test_a_personal_pace_is_kept_and_estimated_with_accounts_alone(
     app: Flask, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch, accounts: bool
@@ -298,6 +305,7 @@ def test_a_personal_pace_is_kept_and_estimated_with_accounts_alone(
     assert client.post(f"/api/grids/{grid}/stop", json={}).json["cells"] == {"done": 6, "empty": 6}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize(("method", "path"), [("POST", "/stop"), ("DELETE", "")])
 def test_a_stopped_or_trashed_table_asks_nothing_more(
@@ -335,6 +343,7 @@ def test_a_stopped_or_trashed_table_asks_nothing_more(
         assert rest(client, grid) == {"done": 6}
 
 
+@pytest.mark.long
 def test_start_renews_what_is_outdated_or_was_quoted(client: FlaskClient, services: Services, stub: StubModel) -> None:
     ids = [upload(client, f"{LEASE} House {n}.", f"{n}.txt")["document_id"] for n in range(3)]
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
@@ -360,6 +369,7 @@ def until_more(stub: StubModel, count: int) -> bool:
     return len(stub.requests) > count
 
 
+@pytest.mark.long
 def test_people_keep_the_last_answers(client: FlaskClient, services: Services, stub: StubModel) -> None:
     for number in range(12):
         upload(client, f"{LEASE} House {number}.", f"{number}.txt")
@@ -407,6 +417,7 @@ def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: F
     assert [row["document"] for row in rows(client, grid)] == ["three.txt"]
 
 
+@pytest.mark.long
 def test_new_documents_are_not_looked_for_after_each_cell(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -584,7 +595,9 @@ def fill_up(database: Database, count: int, columns: int) -> None:
         connection.execute(insert(grid_cells), [cell | pair for pair in pairs])
 
 
-@pytest.mark.parametrize("path", ["/tables", "/tables/1", "/api/grids", "/api/grids/1/rows?limit=200&sort=-2&q=30"])
+@pytest.mark.parametrize(
+    "path", sample(["/tables", "/tables/1", "/api/grids", "/api/grids/1/rows?limit=200&sort=-2&q=30"], 2)
+)
 def test_the_statements_for_a_table_do_not_grow_with_it(
     app: Flask, client: FlaskClient, services: Services, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -628,6 +641,7 @@ def test_every_question_is_asked_as_the_body_says(client: FlaskClient, stub: Stu
     assert all("both are null" in one for one in asked)
 
 
+@pytest.mark.long
 def test_a_cell_whose_passages_did_not_fit_is_not_a_models_answer(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
@@ -640,6 +654,7 @@ def test_a_cell_whose_passages_did_not_fit_is_not_a_models_answer(
     assert cell["error"] == "The passages that were found did not fit into the request, so the model saw none of them."
 
 
+@pytest.mark.long
 def test_an_estimate_is_of_the_documents_real_sizes_then_of_what_cells_took(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
@@ -674,6 +689,7 @@ def test_an_estimate_is_of_the_documents_real_sizes_then_of_what_cells_took(
         assert "Renewing takes 2 requests to the model" in client.get(f"/tables/{grid}").text
 
 
+@pytest.mark.long
 def test_long_documents_are_estimated_by_their_passages(client: FlaskClient, stub: StubModel) -> None:
     upload(client, "\n\n".join(f"Paragraph {n} is about the garden and its gate." * 9 for n in range(60)), "long.txt")
     grid = client.post("/api/grids", json=BEGUN | {"columns": [FEE]}).json["grid_id"]
@@ -713,6 +729,7 @@ def test_an_answer_in_json_of_another_type_is_no_json_in_the_cell(client: FlaskC
     assert (signed["value"], signed["doubt"]) == ("7", "not_cited")
 
 
+@pytest.mark.long
 def test_a_refused_form_speaks_of_its_labels(client: FlaskClient) -> None:
     upload(client, LEASE, "lease.txt")
     grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
@@ -724,6 +741,7 @@ def test_a_refused_form_speaks_of_its_labels(client: FlaskClient) -> None:
         assert not re.search(r"max_tokens|cells_at_once|null|columns\[|text of", alert), alert
 
 
+@pytest.mark.long
 def test_a_deleted_table_can_be_restored_where_it_was(client: FlaskClient) -> None:
     grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
     response = client.post(f"/tables/{grid}/delete", headers=PAGE)
@@ -734,7 +752,7 @@ def test_a_deleted_table_can_be_restored_where_it_was(client: FlaskClient) -> No
     assert "deleted." not in client.get(response.headers["Location"]).text
 
 
-@pytest.mark.parametrize("status", [401, 429])
+@pytest.mark.parametrize("status", sample([401, 429]))
 def test_a_request_that_failed_used_no_tokens(client: FlaskClient, stub: StubModel, status: int) -> None:
     upload(client, LEASE, "lease.txt")
     stub.default = Reply(status=status, headers={"retry-after": "0"})
@@ -764,6 +782,7 @@ def test_the_notice_of_a_budget_goes_once_it_is_raised(client: FlaskClient, stub
     assert client.patch(f"/api/grids/{grid}", json={"max_tokens": 200}).json["reason"] is None
 
 
+@pytest.mark.long
 def test_a_command_without_a_server_writes_no_links(
     client: FlaskClient, services: Services, stub: StubModel, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_question_during_a_compaction_does_not_hurt_it(app: Flask, client: Fla
     assert said(stub)[-2:] == ["Question 7", "Question 8"]
 
 
+@pytest.mark.long
 def test_a_turn_that_a_summary_passed_over_is_still_seen_when_it_is_unpinned(
     client: FlaskClient, stub: StubModel
 ) -> None:
@@ -146,6 +147,7 @@ class TestSmallModel:
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
         return environment | {"MODEL_CONTEXT_TOKENS": "3000", "ON_OVERFLOW": "compact", "MAX_HISTORY_TURNS": "null"}
 
+    @pytest.mark.long
     @pytest.mark.parametrize("turns", [15, pytest.param(40, marks=pytest.mark.long)])
     def test_a_long_talk_never_ends_without_memory(self, client: FlaskClient, stub: StubModel, turns: int) -> None:
         conversation: int | None = None
@@ -263,6 +265,7 @@ class TestOddCalls:
         assert isinstance(json.loads(sent["function"]["arguments"]), dict)
         assert sent["function"]["name"].replace("_", "").isalnum()
 
+    @pytest.mark.long
     def test_results_beside_a_waiting_call_do_not_hold_other_iterations(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
@@ -279,6 +282,7 @@ class TestOddCalls:
         assert roles.count("tool") == 3  # The one that waits, and the last two iterations.
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("late_soon")
 def test_a_summary_that_takes_too_long_leaves_time_for_the_answer(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 6)
@@ -288,6 +292,7 @@ def test_a_summary_that_takes_too_long_leaves_time_for_the_answer(client: FlaskC
     assert "could not summarise" in answer["notes"][0]
 
 
+@pytest.mark.long
 def test_a_deleted_documents_key_still_gives_its_turn(client: FlaskClient, services: Services) -> None:
     document = upload(client, "Something.")["document_id"]
     body = {"question": "What?", "document_ids": [document]}
@@ -298,6 +303,7 @@ def test_a_deleted_documents_key_still_gives_its_turn(client: FlaskClient, servi
     assert services.turns.by_idempotency_key(Question("What?", idempotency_key="other")) is None
 
 
+@pytest.mark.long
 def test_the_summary_is_named_where_it_did_not_fit(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 6)
     stub.replies.append(Reply("Short."))

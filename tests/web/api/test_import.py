@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from rag_assistant.services import Services
 from tests.conversations.exchange import samples
 from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask
 
@@ -184,7 +185,7 @@ def test_what_a_person_imports_is_theirs_and_another_persons_is_not_in_the_way(a
     assert ann.post(URL, json=samples.chatgpt()).json["imported"] == []
 
 
-@pytest.mark.parametrize("with_id", [True, False])
+@pytest.mark.parametrize("with_id", sample([True, False]))
 @pytest.mark.parametrize("product", [samples.chatgpt, samples.open_webui])
 def test_half_a_character_in_one_title_stops_nothing_and_is_told(
     client: FlaskClient, product: Any, with_id: bool

@@ -52,6 +52,7 @@ def gate(services: Services) -> Iterator[Gate]:
     gate.open.set()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_looks")
 def test_what_waits_is_taken_up_when_the_queue_has_lost_it(client: FlaskClient, services: Services, gate: Gate) -> None:
     upload(client, LONG, wait=False)
@@ -100,6 +101,7 @@ def cut_without_end(_text: object, _limit: int, refuse: Callable[[], None]) -> N
         time.sleep(0.01)
 
 
+@pytest.mark.long
 def test_a_document_is_deleted_while_it_is_cut(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
@@ -122,6 +124,7 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
     )
 
 
+@pytest.mark.long
 def test_a_document_that_is_read_when_the_server_ends_is_taken_up(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_failed_batches_are_tried_again_and_nothing_is_doubled(
     assert sum(gate.batches) == document["chunks"] + 32, "only the two batches that failed were embedded again"
 
 
+@pytest.mark.long
 def test_a_person_sees_that_it_is_tried_again(client: FlaskClient, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assistant.documents.embedding.RETRY_BACKOFF_SECONDS", (1.0,))
     gate.failures = [EmbedderFailed("The model is asleep.")]
@@ -176,6 +180,7 @@ def test_an_embedder_that_stays_away_fails_the_document_but_words_find_it(
     until(lambda: client.get(path(document)).json["state"] == "ready")
 
 
+@pytest.mark.long
 def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
     client: FlaskClient, services: Services, gate: Gate, quick_retries: None
 ) -> None:
@@ -187,6 +192,7 @@ def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
     until(lambda: not services.processing.busy)
 
 
+@pytest.mark.long
 def test_a_small_document_behind_a_large_one_is_ready_soon(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def test_each_person_has_a_library_and_alone_there_is_one(client: FlaskClient, a
     assert [one["name"] for one in ben.get("/api/libraries").json["libraries"]] == ["Documents of Ben"]
 
 
+@pytest.mark.long
 def test_file_search_of_a_response_asks_the_libraries_that_it_names(two: Two, stub: StubModel) -> None:
     upload(two.ann, "The heron hisses at dawn.", "heron.txt")
     question = {"model": "rag-assistant", "input": "When does the heron hiss?"}
@@ -65,6 +66,7 @@ def test_file_search_of_a_response_asks_the_libraries_that_it_names(two: Two, st
     assert (refused.status_code, "vs_1" in refused.json["error"]["message"]) == (400, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["everyone", pytest.param("one person", marks=pytest.mark.long)])
 def test_a_question_asks_what_is_shared_until_it_is_taken_back(two: Two, stub: StubModel, way: str) -> None:
     document = upload(two.ann, "The heron hisses at dawn.", "heron.txt")

@@ -57,6 +57,7 @@ def test_an_empty_library_has_nothing_to_report(client: FlaskClient) -> None:
     assert "Nothing to report." in page_of(client)
 
 
+@pytest.mark.long
 def test_documents_too_short_to_be_compared_are_counted(client: FlaskClient) -> None:
     for number in (30, 60):
         upload(client, f"Customers may return goods within {number} days.", f"refunds-{number}.txt")
@@ -66,6 +67,7 @@ def test_documents_too_short_to_be_compared_are_counted(client: FlaskClient) -> 
     assert limit in page_of(client)
 
 
+@pytest.mark.long
 def test_the_same_text_in_another_format_is_named_with_the_newer_one(client: FlaskClient) -> None:
     text, changed = text_of(1), text_of(1).replace(text_of(1).split()[99], "cargo")
     upload(client, f"Date: 2 May 2023\n\n{text}", "plain-2023-05-02.txt")
@@ -100,6 +102,7 @@ def test_a_copy_added_later_leaves_the_pair_of_two_versions(client: FlaskClient)
     assert pair in report_of(client)["near_copies"]
 
 
+@pytest.mark.long
 def test_garbled_and_unread_documents_are_named_with_what_can_be_done(client: FlaskClient) -> None:
     upload(client, GARBLED, "garbled.txt")
     upload(client, text_of(3), "fine.txt")
@@ -129,6 +132,7 @@ def test_text_in_a_wrong_encoding_is_garbled_and_a_file_in_a_text_is_not(encodin
     )[1]
 
 
+@pytest.mark.long
 def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
@@ -155,6 +159,7 @@ def test_an_answer_whose_source_is_gone_is_named_until_it_is_asked_again(
     assert report_of(client)["counts"]["outdated"] == 0
 
 
+@pytest.mark.long
 def test_a_question_about_a_deleted_document_opens_without_it(
     client: FlaskClient, services: Services, stub: StubModel
 ) -> None:
@@ -174,6 +179,7 @@ def test_a_question_about_a_deleted_document_opens_without_it(
     assert client.get(f"/api/conversations/{again['conversation_id']}").json["scope"] is None
 
 
+@pytest.mark.long
 def test_what_no_question_found_is_named_once_many_were_asked(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +246,7 @@ def fill(services: Services, count: int) -> None:
         connection.execute(insert(turns), [turn | {"number": n, "search": search} for n in range(1, count + 1)])
 
 
+@pytest.mark.long
 def test_a_report_is_bounded_and_says_so(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

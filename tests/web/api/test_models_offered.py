@@ -34,6 +34,7 @@ def test_a_model_that_is_not_offered_is_refused(offering: FlaskClient, client: F
     assert refused.json["error"]["message"] == 'The model "huge" is not offered here. Offered: small, large.'
 
 
+@pytest.mark.long
 def test_a_model_that_is_no_longer_offered_answers_no_version(
     environment: dict[str, str], offering: FlaskClient, services: Services, stub: StubModel
 ) -> None:

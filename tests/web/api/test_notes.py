@@ -121,6 +121,7 @@ def test_a_pinned_note_is_always_sent_and_one_that_is_off_or_superseded_never(
     assert ask(client, QUESTION)["history"]["notes"] == []
 
 
+@pytest.mark.long
 def test_notes_are_switched_off_for_a_question_a_conversation_a_project_or_all(
     client: FlaskClient, services: Services
 ) -> None:
@@ -137,6 +138,7 @@ def test_notes_are_switched_off_for_a_question_a_conversation_a_project_or_all(
     assert ask(client, QUESTION, project_id=project)["history"]["notes"]
 
 
+@pytest.mark.long
 def test_a_note_of_a_project_is_sent_in_its_conversations_alone(client: FlaskClient) -> None:
     project = client.post("/api/projects", json={"name": "Kitchen"}).json["project_id"]
     made = note(client, project_id=project, pinned=True)["note_id"]
@@ -144,6 +146,7 @@ def test_a_note_of_a_project_is_sent_in_its_conversations_alone(client: FlaskCli
     assert ask(client, QUESTION, project_id=project)["history"]["notes"] == [made]
 
 
+@pytest.mark.long
 def test_notes_take_only_their_budget_and_the_room_that_is_left(client: FlaskClient, stub: StubModel) -> None:
     for n in range(8):
         note(client, f"Note {n} is about Iris, who may not eat nuts: {'and so on ' * 80}", pinned=True)
@@ -211,6 +214,7 @@ def test_notes_are_exported_and_imported_with_their_turns(client: FlaskClient, s
     assert sorted(left) == [("Iris may not eat nuts.", True, turn["turn_id"]), ("Of no turn.", False, None)]
 
 
+@pytest.mark.long
 def test_the_page_makes_changes_and_deletes_notes(client: FlaskClient) -> None:
     turn = ask(client, "Iris may not eat nuts.")
     page = client.get(f"/turns/{turn['turn_id']}").text

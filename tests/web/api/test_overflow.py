@@ -5,6 +5,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.overflow import CONTINUED_IN_PART
 from rag_assistant.services import Services
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, said, view
 from tests.web.conftest import ask
@@ -12,7 +13,7 @@ from tests.web.conftest import ask
 # --- ask
 
 
-@pytest.mark.parametrize("choice", ["trim", "compact", "reset", "continue"])
+@pytest.mark.parametrize("choice", sample(["trim", "compact", "reset", "continue"]))
 def test_each_choice_says_what_comes_of_it(client: FlaskClient, stub: StubModel, choice: str) -> None:
     conversation = conversation_of(client, 6)
     client.patch(f"/api/conversations/{conversation}", json={"max_history_turns": 3})
@@ -113,6 +114,7 @@ def test_continue_sends_everything_once_with_a_warning(client: FlaskClient, stub
     assert ask(client, "Question 9.", conversation_id=conversation)["history"]["turns_kept"] == 5
 
 
+@pytest.mark.long
 def test_continue_says_that_what_is_summarised_stays_out(client: FlaskClient) -> None:
     conversation = conversation_of(client, 7)
     ask(client, "Question 8.", conversation_id=conversation, on_overflow="compact")

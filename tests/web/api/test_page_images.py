@@ -60,12 +60,14 @@ def test_the_page_of_a_figure_is_seen_cited_and_in_the_receipt(
     assert pictures_of(stub.requests[-1].messages[1]) == [], again
 
 
+@pytest.mark.long
 def test_in_openais_protocol_it_is_the_same(client: FlaskClient, stub: StubModel, document_id: int) -> None:
     chat = {"model": "rag-assistant", "messages": [{"role": "user", "content": QUESTION}]}
     assert client.post("/v1/chat/completions", json=chat).status_code == 200
     assert len(pictures_of(stub.requests[-1].messages[-1])) == 1
 
 
+@pytest.mark.long
 def test_its_price_is_learned_from_the_endpoint(client: FlaskClient, stub: StubModel, document_id: int) -> None:
     stub.count = lambda messages: 900 + 2500 * len(pictures_of(messages[-1]))
     sent = [ask(client, QUESTION)["history"]["tokens"]["passages"] for _ in range(2)]
@@ -73,6 +75,7 @@ def test_its_price_is_learned_from_the_endpoint(client: FlaskClient, stub: StubM
     assert sent[1] - sent[0] > 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("status", "times"), [(400, 1), (500, 3)])
 def test_who_refuses_pictures_is_asked_without_and_remembered(
     client: FlaskClient, stub: StubModel, document_id: int, status: int, times: int
@@ -89,6 +92,7 @@ def test_who_refuses_pictures_is_asked_without_and_remembered(
     assert f'href="/turns/{answer["turn_id"]}/sources/1?whole=1&amp;page=2#passage">{UNREAD}</a>' in page.text
 
 
+@pytest.mark.long
 def test_a_refusal_of_pictures_is_forgotten_by_a_test_and_a_changed_setting(
     client: FlaskClient, services: Services, stub: StubModel, document_id: int
 ) -> None:
@@ -134,6 +138,7 @@ def test_a_figure_is_named_where_it_may_matter(
         assert pictures_of(stub.requests[-1].messages[-1]) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
 @pytest.mark.parametrize(
     ("question", "is_told"),
@@ -170,6 +175,7 @@ def test_what_a_quote_or_a_question_says_tells_whether_a_figure_matters(
     assert is_about_figure(question, passage, quote) is expected
 
 
+@pytest.mark.long
 def test_a_figure_beside_what_is_not_cited_is_not_named(
     client: FlaskClient, stub: StubModel, services: Services, document_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +189,7 @@ def test_a_figure_beside_what_is_not_cited_is_not_named(
         assert ask(client, QUESTION)["notes"] == notes
 
 
+@pytest.mark.long
 def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_the_next(
     client: FlaskClient, stub: StubModel
 ) -> None:
@@ -196,6 +203,7 @@ def test_its_note_opens_the_page_of_the_figure_though_the_cited_sentence_is_on_t
     assert re.search(r'<img data-picture[^>]*src="/documents/1/pages/1.png', page), page
 
 
+@pytest.mark.long
 def test_a_page_that_cannot_be_drawn_in_time_is_left_out(
     client: FlaskClient, stub: StubModel, document_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

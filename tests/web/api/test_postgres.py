@@ -52,6 +52,7 @@ def test_a_table_says_there_why_it_stopped_and_goes_on(client: FlaskClient, stub
         assert client.get(f"{path}/rows?cells={cells}").json["total"] == total
 
 
+@pytest.mark.long
 def test_numbers_above_every_turn_are_no_errors_there(client: FlaskClient) -> None:
     turn = kept(client, "One").id
     assert client.get("/conversations/1?at=2147483647").status_code == 200

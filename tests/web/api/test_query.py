@@ -329,6 +329,7 @@ def test_cached_tokens_are_shown(client: FlaskClient, stub: StubModel) -> None:
     assert (answer["usage"]["cached_tokens"], answer["usage"]["requests"]) == (64, 1)
 
 
+@pytest.mark.long
 def test_an_answer_that_repeats_itself_without_end_is_ended_told_and_kept(client: FlaskClient, stub: StubModel) -> None:
     begun = "It is so. "
     stub.replies.append(Reply(pieces=[begun, *["I do not know. "] * 3_000]))

@@ -138,6 +138,7 @@ def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(client: 
 
 
 # Alone, somebody has one library, with all documents.
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "limited_to", "question", "then"),
     [
@@ -188,6 +189,7 @@ def test_where_a_filter_has_no_document_all_are_offered(client: FlaskClient) -> 
     assert "Ask all documents in a new conversation" in client.get(f"/turns/{answer['turn_id']}", headers=PAGE).text
 
 
+@pytest.mark.long
 def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(client: FlaskClient) -> None:
     conversation = ask(client, "Remember: my cat is called Mimi. What does the lamp burn?")["conversation_id"]
     for n in range(7):
@@ -225,12 +227,14 @@ def test_documents_are_listed_to_who_asks_for_them(client: FlaskClient, question
     )
 
 
+@pytest.mark.long
 def test_it_is_said_if_the_listed_documents_are_not_all(client: FlaskClient) -> None:
     upload(client, "The boat is green.", "boats.md")
     answer = ask(client, "Which documents do I have?", document_ids=[2])["answer"]
     assert answer == "The documents that this question is limited to (1 in all):\n\n- boats.md"
 
 
+@pytest.mark.long
 def test_the_guide_is_not_among_the_documents_that_answers_speak_of(
     client: FlaskClient, services: Services, tmp_path: Path
 ) -> None:
@@ -247,6 +251,7 @@ def test_the_guide_is_not_among_the_documents_that_answers_speak_of(
     assert ask(client, "What does the lamp burn?")["answer"].startswith(LEAD)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "question"),
     [
@@ -266,6 +271,7 @@ def test_a_quote_without_the_kind_of_thing_that_is_asked_for_is_no_clear_answer(
     assert ask(client, question)["answer"].startswith((LEAD_NEAR, NOTHING_FOUND))
 
 
+@pytest.mark.long
 def test_a_row_that_shares_a_word_takes_no_question_from_the_sentence_that_answers(client: FlaskClient) -> None:
     upload(client, "# Minutes\n\nThe summer party of the lighthouse is on 4 July 2026.", "minutes.md")
     upload(client, "Item,Planned (EUR),Who\nSummer party,900,Gus\nHall rent,3600,Cleo\n", "budget.csv")

@@ -33,6 +33,7 @@ class TestRecall:
         receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
         assert receipt["recalled_turns"] == [1]
 
+    @pytest.mark.long
     def test_whoever_is_asked_what_to_do_reads_that_quoted_turns_are_in_the_figure(self, client: FlaskClient) -> None:
         conversation = kept(client, "Remember that my cat is called Mimi.").conversation_id
         for n in range(2, 6):
@@ -95,6 +96,7 @@ class TestMoreThanIsRecalled:
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
         return environment | {"HISTORY_RECALL": "5", "MAX_HISTORY_TURNS": "1"}
 
+    @pytest.mark.long
     def test_turns_that_are_about_a_question_beyond_those_recalled_are_told(self, client: FlaskClient) -> None:
         conversation = kept(client, "My cat is called Mimi.").conversation_id
         for n in range(2, 25):

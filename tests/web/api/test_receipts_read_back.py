@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.history.erasing import receipt_without
 from rag_assistant.services import Services
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import FILLER
 from tests.web.conftest import ask, until, upload
@@ -192,7 +193,7 @@ KINDS = [("always", "sqlite"), ("agent", "sqlite"), ("always", "postgresql")]
 AS_THEY_COME = settings(deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("environment", [*KINDS[:2], pytest.param(KINDS[2], marks=pytest.mark.long)], indirect=True)
+@pytest.mark.parametrize("environment", sample(map(pytest.param, KINDS)), indirect=True)
 @settings(AS_THEY_COME, max_examples=2)
 @given(steps=STEPS)
 def test_what_is_read_back_is_what_was_sent(

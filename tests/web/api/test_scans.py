@@ -139,6 +139,7 @@ def recogniser(monkeypatch: pytest.MonkeyPatch) -> Recogniser:
     return made
 
 
+@pytest.mark.long
 def test_progress_is_shown_and_what_has_text_goes_first(client: FlaskClient, recogniser: Recogniser) -> None:
     scan = upload(client, a_pdf(*[a_scan("x")] * 3), "scan.pdf", wait=False)
     until(lambda: state_of(client, scan)["state"] == "recognising")
@@ -156,6 +157,7 @@ def test_progress_is_shown_and_what_has_text_goes_first(client: FlaskClient, rec
     assert recogniser.pages == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_cancelled_recognition_keeps_what_was_written(client: FlaskClient, recogniser: Recogniser) -> None:
     mixed = upload(client, a_pdf(OTHER, a_scan("x"), a_scan("x")), "mixed.pdf", wait=False)
     scan = upload(client, a_pdf(a_scan("x")), "scan.pdf", wait=False)
@@ -171,6 +173,7 @@ def test_a_cancelled_recognition_keeps_what_was_written(client: FlaskClient, rec
     assert (state_of(client, mixed)["recognised_pages"], state_of(client, mixed)["reason"]) == (2, None)
 
 
+@pytest.mark.long
 def test_what_was_recognised_before_a_stop_is_not_recognised_again(
     app: Flask, environment: dict[str, str], recogniser: Recogniser
 ) -> None:

@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
 from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_erasing import (
     SECRET,
@@ -31,9 +32,7 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
     return environment | {"SEARCH_CONVERSATIONS": "mine"}
 
 
-both_engines = pytest.mark.parametrize(
-    "environment", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
-)
+both_engines = pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
 
 
 def told(
@@ -80,6 +79,7 @@ def test_documents_come_first_and_what_was_said_behind_them(client: FlaskClient,
     assert answer["search"]["found"] == 1
 
 
+@pytest.mark.long
 def test_where_the_documents_have_nothing_the_model_is_told_so_beside_it(client: FlaskClient, stub: StubModel) -> None:
     upload(client, "Photosynthesis turns light into sugar.")
     told(client, stub)
@@ -126,6 +126,7 @@ def test_the_question_beats_the_conversation_and_that_the_settings(client: Flask
     assert "one of off, project, mine" in refused.json["error"]["message"]
 
 
+@pytest.mark.long
 def test_in_a_project_only_its_own_conversations_are_searched(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
@@ -150,7 +151,7 @@ def test_nobody_finds_what_another_person_said(
     assert past(ask(ann, QUESTION))
 
 
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("environment", sample(sample(["sqlite", "postgresql"])), indirect=True)
 @pytest.mark.parametrize("how", ["turn", "conversation"])
 def test_what_is_erased_is_gone_from_receipts_and_sources_of_other_conversations(
     client: FlaskClient, stub: StubModel, services: Services, how: str
@@ -178,6 +179,7 @@ def test_what_is_erased_is_gone_from_receipts_and_sources_of_other_conversations
     assert "This is exactly what was sent" not in page
 
 
+@pytest.mark.long
 def test_an_answer_that_was_found_a_turn_which_is_erased_meanwhile_keeps_nothing_of_it(
     client: FlaskClient, stub: StubModel, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

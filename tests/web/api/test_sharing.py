@@ -94,6 +94,7 @@ def test_sources_come_along_as_far_as_the_reader_may_read_them(
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_later_changes_to_what_an_answer_cites_are_told_as_to_its_owner(
     ann: FlaskClient, ben: FlaskClient, stub: StubModel, conversation: int
 ) -> None:
@@ -122,6 +123,7 @@ def test_later_changes_to_what_an_answer_cites_are_told_as_to_its_owner(
     assert told["sentence"] in exported
 
 
+@pytest.mark.long
 def test_what_documents_state_differently_is_told_to_a_reader_of_them_all(
     ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:

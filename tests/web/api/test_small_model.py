@@ -61,6 +61,7 @@ def test_quotes_come_first_and_one_short_request_asks_for_the_answer(client: Fla
     assert "…" in passages
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_quotes_are_shown_before_the_model_has_read_its_request(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply(progress=[{"total": 90, "processed": 9}])
@@ -69,6 +70,7 @@ def test_quotes_are_shown_before_the_model_has_read_its_request(client: FlaskCli
     assert names.index("start") < names.index("token") < names.index("reading_request")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_the_receipt_and_the_settings_page_say_what_is_different(client: FlaskClient) -> None:
     turn = ask(client, GEESE)["turn_id"]
@@ -78,6 +80,7 @@ def test_the_receipt_and_the_settings_page_say_what_is_different(client: FlaskCl
     assert told in client.get("/settings", headers=PAGE).text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_quotes_of_earlier_answers_are_not_sent_again(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client, GEESE)
@@ -100,6 +103,7 @@ class TestQuotedInstead:
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
         return environment | {"WHEN_MODEL_FAILS": "quote"}
 
+    @pytest.mark.long
     @pytest.mark.usefixtures("library")
     def test_if_quotes_take_its_place_those_before_its_answer_do(self, client: FlaskClient, stub: StubModel) -> None:
         stub.default = Reply(status=400)
@@ -110,6 +114,7 @@ class TestQuotedInstead:
         assert "Your documents are quoted instead." in answer["notes"][-1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_only_the_models_own_sentences_are_doubted(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply("The keeper of the lighthouse feeds ninety-nine (99) geese every morning [1].")
@@ -118,6 +123,7 @@ def test_only_the_models_own_sentences_are_doubted(client: FlaskClient, stub: St
     assert [doubt["nth"] for doubt in source["doubts"]] == [2]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_only_the_models_own_sentences_are_offered_a_citation(client: FlaskClient, stub: StubModel) -> None:
     question, said = (
@@ -131,6 +137,7 @@ def test_only_the_models_own_sentences_are_offered_a_citation(client: FlaskClien
     assert [source["offered"] for source in ask(client, question)["sources"] if source["offered"]] == [[said]]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_an_answer_that_cites_nothing_is_to_be_compared_with_the_quotes(client: FlaskClient, stub: StubModel) -> None:
     assert UNCITED in ask(client, GEESE)["notes"]
@@ -166,6 +173,7 @@ class TestSwitchedOn:
         more = {"SMALL_MODEL": "on", "OPENAI_MODEL": "gpt-9", "MAX_PASSAGES": "2", "MAX_ANSWER_TOKENS": "99"}
         return environment | more
 
+    @pytest.mark.long
     @pytest.mark.usefixtures("library")
     def test_a_model_of_any_name_is_asked_so_with_the_numbers_that_are_set(
         self, client: FlaskClient, stub: StubModel
@@ -176,6 +184,7 @@ class TestSwitchedOn:
         assert stub.requests[0].body["max_tokens"] == 99
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("library")
 def test_the_page_says_in_its_language_what_is_quoted_and_what_the_model_wrote(client: FlaskClient) -> None:
     conversation = ask(client, GEESE)["conversation_id"]

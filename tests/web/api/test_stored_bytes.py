@@ -22,7 +22,8 @@ def talk_about_a_book(client: FlaskClient, stub: StubModel, services: Services, 
     return talk
 
 
-@pytest.mark.parametrize("window", [5, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("window", [5, 20])
 def test_a_turn_costs_little_beside_its_text(
     client: FlaskClient, stub: StubModel, services: Services, window: int
 ) -> None:

@@ -241,6 +241,7 @@ def test_a_wrong_server_is_refused_with_what_is_allowed(environment: dict[str, s
         create_app(environment | {"MCP_SERVERS": servers})
 
 
+@pytest.mark.long
 def test_without_the_extra_the_start_says_what_to_install(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

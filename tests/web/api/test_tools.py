@@ -90,6 +90,7 @@ def test_what_a_failed_answer_used_is_kept(client: FlaskClient, stub: StubModel)
     assert (failed["usage"]["prompt_tokens"], failed["usage"]["requests"]) == (70, 1)
 
 
+@pytest.mark.long
 def test_parallel_calls_are_all_answered_in_their_order(client: FlaskClient, stub: StubModel) -> None:
     upload(client, "Apples are red.", "apples.txt")
     upload(client, "Plums are blue.", "plums.txt")
@@ -168,6 +169,7 @@ def test_the_loop_ends_at_its_limit_with_an_answer(client: FlaskClient, stub: St
     assert [request.body["tool_choice"] for request in stub.requests] == ["auto"] * 8 + ["none"]
 
 
+@pytest.mark.long
 def test_a_model_that_never_answers_is_named(client: FlaskClient, stub: StubModel) -> None:
     stub.default = search("again")
     response = client.post("/api/query", json={"question": "Look."})
@@ -176,6 +178,7 @@ def test_a_model_that_never_answers_is_named(client: FlaskClient, stub: StubMode
     assert len(stub.requests) == 9
 
 
+@pytest.mark.long
 def test_older_iterations_are_left_out_with_figures_in_the_log(
     client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture
 ) -> None:

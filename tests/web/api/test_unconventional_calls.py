@@ -89,12 +89,14 @@ class TestAModelThatCallsNothing:
         assert ask(client, "Zwölfeinhalb Prozent?")["notes"] == []
         assert len(stub.requests) == 1
 
+    @pytest.mark.long
     def test_is_taken_at_its_word_once_it_has_called_one(self, client: FlaskClient, stub: StubModel) -> None:
         stub.replies.extend([search("bicycle"), Reply("Nine crowns [1]."), Reply("As I said, nine crowns.")])
         ask(client, self.QUESTION)
         answer = ask(client, self.QUESTION)
         assert (answer["answer"], answer["notes"]) == ("As I said, nine crowns.", [])
 
+    @pytest.mark.long
     def test_loses_nothing_of_what_it_says_before_its_first_call(self, client: FlaskClient, stub: StubModel) -> None:
         stub.replies.append(Reply("Let me look.", tool_calls=[call("search_documents", query="bicycle")]))
         stub.replies.append(Reply("Nine crowns [1]."))
@@ -114,6 +116,7 @@ def test_what_was_held_back_of_an_answer_that_breaks_off_is_kept(client: FlaskCl
     assert answer["answer"].startswith('{"name":')
 
 
+@pytest.mark.long
 def test_a_deletion_that_is_written_as_text_asks_all_the_same(client: FlaskClient, stub: StubModel) -> None:
     document = upload(client, "Seventeen geese.")["document_id"]
     written = {"name": "delete_documents", "arguments": {"document_ids": [document]}}

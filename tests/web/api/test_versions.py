@@ -7,6 +7,7 @@ from rag_assistant.answering.writer import unchecked
 from rag_assistant.records import Question
 from rag_assistant.services import Services
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import PAGE, ask, owned_by_the_dead, post, until, upload
@@ -35,6 +36,7 @@ def test_an_answer_given_anew_keeps_the_earlier_one(client: FlaskClient, stub: S
     assert answers(client, turn["turn_id"]) == [(1, "The first.", False), (2, "The second.", True)]
 
 
+@pytest.mark.long
 def test_quotes_stand_beside_a_models_answer_where_they_are_wanted(client: FlaskClient, stub: StubModel) -> None:
     upload(client, "The lighthouse keeper feeds seventeen geese.")
     stub.default = Reply("Twelve [1].")
@@ -58,13 +60,15 @@ def test_quotes_stand_beside_a_models_answer_where_they_are_wanted(client: Flask
 
 @pytest.mark.parametrize(
     ("question", "said"),
-    [
-        ("Summarise the lighthouse.", "That needs the language model: quotes only repeat what your documents say."),
-        (
-            "And the other one?",
-            "There is nothing to quote for this question. Add documents that answer it.",
-        ),
-    ],
+    sample(
+        [
+            ("Summarise the lighthouse.", "That needs the language model: quotes only repeat what your documents say."),
+            (
+                "And the other one?",
+                "There is nothing to quote for this question. Add documents that answer it.",
+            ),
+        ]
+    ),
 )
 def test_quotes_beside_a_connected_model_do_not_ask_for_one(client: FlaskClient, question: str, said: str) -> None:
     turn = ask(client, question)
@@ -160,6 +164,7 @@ def test_a_version_that_is_not_there_is_refused(client: FlaskClient) -> None:
     )
 
 
+@pytest.mark.long
 def test_an_answer_that_is_summarised_stays(client: FlaskClient, stub: StubModel) -> None:
     turn = ask(client, "One " + "word " * 200)
     regenerated(client, turn["turn_id"])
@@ -173,6 +178,7 @@ def test_an_answer_that_is_summarised_stays(client: FlaskClient, stub: StubModel
     assert client.post(f"/api/turns/{turn['turn_id']}/versions/1/choose").status_code == 200
 
 
+@pytest.mark.long
 def test_an_answer_stays_that_a_summary_tells_of_which_an_undo_would_bring_back(
     client: FlaskClient, stub: StubModel
 ) -> None:

@@ -66,6 +66,7 @@ def test_what_has_changed_is_replaced_and_what_has_not_stays(client: FlaskClient
     assert (only["document_id"], only["origin"]) == (number, URL)
 
 
+@pytest.mark.long
 def test_a_page_that_cannot_be_fetched_again_stays(client: FlaskClient, site: Site) -> None:
     site.answers["/lamp.html"] = sends(b"The lamp burns rapeseed oil.", PLAIN)
     number = added(client)["document_id"]
@@ -119,6 +120,7 @@ def test_the_form_adds_a_page_and_fetches_it_again(client: FlaskClient, site: Si
     assert "has no public address" in page
 
 
+@pytest.mark.long
 def test_the_same_page_of_two_people_is_two_documents(app: Flask, services: Services, site: Site) -> None:
     with quick_passwords():
         clients = [client_of(app, add_person(services, name).name) for name in ("Ann", "Ben")]

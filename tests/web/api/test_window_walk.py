@@ -349,7 +349,7 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
 def test_the_model_is_sent_what_a_model_of_the_window_says(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
-    walked(client, stub, services, SEED, 100)
+    walked(client, stub, services, SEED, 50)
 
 
 @pytest.mark.long

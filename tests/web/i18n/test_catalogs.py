@@ -47,6 +47,7 @@ def test_a_catalog_has_every_text_and_is_as_make_translations_writes_it(language
     assert catalog_path(language).read_text() == as_file(renewed), "run make translations"
 
 
+@pytest.mark.long
 def test_a_translation_is_not_dropped_while_code_that_moved_still_says_its_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_line_is_said_without_its_marks(line: str, said: str) -> None:
     assert plain_text(line) == said
 
 
+@pytest.mark.long
 def test_a_table_is_completed_up_to_as_many_cells_as_a_text_can_mark() -> None:
     wide = f"|{'a|' * 180}\n|{'-|' * 180}\n" + "b\n" * 300
     html = render_markdown(f"{wide}\n" * 2)

@@ -11,6 +11,7 @@ from tests.web.conftest import PAGE, post
 from tests.web.oidc.browser import Make, audit, come_back, href_of, link, names, sign_in
 
 
+@pytest.mark.long
 def test_without_leave_to_make_accounts_only_those_come_in_who_are_linked(make: Make, provider: StubProvider) -> None:
     app = make(OIDC_CREATE_ACCOUNTS="false", OIDC_ALLOWED_DOMAINS="[]")
     refused = sign_in(app.test_client(), provider)
@@ -60,6 +61,7 @@ def test_a_page_elsewhere_cannot_have_an_account_linked(make: Make, provider: St
     assert client.get("/account/identities", headers=PAGE).status_code == 405
 
 
+@pytest.mark.long
 def test_a_link_of_an_administrator_takes_the_provider_in_the_place_of_a_password(
     make: Make, provider: StubProvider
 ) -> None:

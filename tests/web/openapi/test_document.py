@@ -73,6 +73,7 @@ def test_every_view_reads_the_body_that_is_described(empty_app: Flask) -> None:
         assert read == described, route.endpoint
 
 
+@pytest.mark.long
 def test_the_schemas_are_schemas_and_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     for schema in schemas.values():
@@ -114,6 +115,7 @@ def test_the_numbers_that_are_refused_are_not_allowed(empty: FlaskClient, docume
         assert (refused.status_code, f"{name} is [1, 1]" in refused.json["error"]["message"]) == (422, True)
 
 
+@pytest.mark.long
 def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str, Any]) -> None:
     adapter = empty_app.url_map.bind("localhost")
     wrong = []
@@ -241,6 +243,7 @@ def test_the_chunks_of_a_chat_are_as_described(client: FlaskClient, document: di
             assert problems(document, {"$ref": "#/components/schemas/ChatChunk"}, chunk) == []
 
 
+@pytest.mark.long
 def test_the_events_of_an_agents_answer_are_as_described(
     client: FlaskClient, stub: StubModel, document: dict[str, Any]
 ) -> None:

@@ -104,6 +104,7 @@ def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(
     assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
 
 
+@pytest.mark.long
 def test_a_picture_is_kept_for_the_version_that_was_drawn(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +164,7 @@ def test_of_a_pdf_the_part_with_the_passage_is_shown_and_the_whole_page_on_deman
     assert re.findall(r'href="([^"]*)">Passage only', whole) == [f"{place}?page=2"]
 
 
+@pytest.mark.long
 def test_a_source_whose_document_changed_or_went_is_shown_as_it_was_sent(client: FlaskClient) -> None:
     document_id = upload(client, FACT, "geese.txt")["document_id"]
     place = f"/turns/{ask(client, QUESTION)['turn_id']}/sources/1"

@@ -61,6 +61,7 @@ def test_an_action_on_a_document_that_is_not_there_says_so(empty: FlaskClient, a
     assert "There is no document 9;" in page
 
 
+@pytest.mark.long
 def test_work_is_cancelled_and_taken_up_again(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def test_tags_are_set_and_taken_away(client: FlaskClient) -> None:
     assert client.get("/api/documents/tags").json["tags"] == {}
 
 
+@pytest.mark.long
 def test_a_document_is_renamed_and_answers_given_before_keep_its_name(client: FlaskClient) -> None:
     document_id = upload(client, FACT, "geese.txt", tags="birds")["document_id"]
     upload(client, "Boats.", "boats.txt")
@@ -101,6 +103,7 @@ def test_a_document_is_renamed_and_answers_given_before_keep_its_name(client: Fl
         assert (status, "Use a name of 1 to 255 characters, without slashes." in page) == (422, True)
 
 
+@pytest.mark.long
 def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: FlaskClient) -> None:
     document_id = upload(client, FACT, "geese.txt", tags="sea birds")["document_id"]
     place = "/documents?tag=sea+birds&state=ready&sort=-size&page=1"

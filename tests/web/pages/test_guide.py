@@ -35,6 +35,7 @@ def test_the_guide_is_not_listed_counted_or_offered(client: FlaskClient, service
     assert "1-first-steps" not in project + page + client.get("/").text
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("guide")
 def test_the_guide_has_a_switch_of_its_own(client: FlaskClient, services: Services) -> None:
     assert "Switch off" in client.get("/documents").text

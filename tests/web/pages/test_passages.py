@@ -63,6 +63,7 @@ def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head_even_when
     assert "---" not in page
 
 
+@pytest.mark.long
 def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passage, "MAX_WHOLE_TEXT_CHARS", 2_000)
     added = upload(client, birds(200), "birds.csv")

@@ -3,6 +3,7 @@
 import io
 import re
 
+import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
@@ -73,6 +74,7 @@ def files_on_page(client: FlaskClient, project: int) -> list[str]:
     return re.findall(r'dir="auto" href="/documents/\d+">([^<]*)<', page)
 
 
+@pytest.mark.long
 def test_a_refused_file_keeps_no_other_out_of_the_project(client: FlaskClient) -> None:
     first = upload(client, "Boats.", "boats.txt")["document_id"]
     project = make(client, document_ids=[first])["project_id"]
@@ -81,6 +83,7 @@ def test_a_refused_file_keeps_no_other_out_of_the_project(client: FlaskClient) -
     assert files_on_page(client, project) == ["boats.txt", "ropes.txt"]
 
 
+@pytest.mark.long
 def test_files_are_added_to_a_project_on_its_page(client: FlaskClient) -> None:
     first = upload(client, "Boats.", "boats.txt", tags="sea")["document_id"]
     whole, chosen, tagged = (make(client, name=name)["project_id"] for name in ("All", "Chosen", "Tagged"))
@@ -112,6 +115,7 @@ def test_a_project_says_of_which_dates_its_documents_are(client: FlaskClient) ->
     assert "Filter: documents dated 2020 - May 2023." in client.get("/projects/1").text
 
 
+@pytest.mark.long
 def test_a_project_shows_its_latest_conversations_in_the_sidebar_and_all_on_its_page(client: FlaskClient) -> None:
     project = make(client)["project_id"]
     inside = [new(client, f"Inside {n}", project_id=project) for n in range(6)]
@@ -172,6 +176,7 @@ def test_selected_conversations_are_moved_and_deleted_and_that_is_undone(client:
     assert projects() == [project, None, None], "nothing is deleted where one is missing"
 
 
+@pytest.mark.long
 def test_archived_conversations_are_in_a_list_of_their_own_until_somebody_asks_in_them(client: FlaskClient) -> None:
     project = make(client)["project_id"]
     inside, one, other = new(client, "In", project_id=project), new(client, "One"), new(client, "Other")

@@ -18,6 +18,7 @@ from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings, is_live
 from rag_assistant.web import create_app
 from tests.testkit.people import add_person, client_of
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
 
@@ -109,11 +110,16 @@ def test_the_form_writes_what_it_changes_and_keeps_all_else(
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
-    [
-        ({"max_history_turns": "ten"}, 'How many earlier turns to send is "ten"; it must be a whole number, 0 or more'),
-        ({"max_history_turns": "9" * 5000}, "How many earlier turns to send is"),
-        ({"on_overflow": "hope"}, 'When there are more turns than that is "hope"; it must be one of trim, ask'),
-    ],
+    sample(
+        [
+            (
+                {"max_history_turns": "ten"},
+                'How many earlier turns to send is "ten"; it must be a whole number, 0 or more',
+            ),
+            ({"max_history_turns": "9" * 5000}, "How many earlier turns to send is"),
+            ({"on_overflow": "hope"}, 'When there are more turns than that is "hope"; it must be one of trim, ask'),
+        ]
+    ),
 )
 def test_what_is_not_allowed_is_said_and_nothing_is_written(
     client: FlaskClient, file: Path, fields: dict[str, str], sentence: str
@@ -124,6 +130,7 @@ def test_what_is_not_allowed_is_said_and_nothing_is_written(
     assert not file.exists()
 
 
+@pytest.mark.long
 def test_a_form_from_before_another_change_or_from_nowhere_saves_nothing(client: FlaskClient, file: Path) -> None:
     stamp = STAMP.search(page(client))[1]
     file.write_text('{"max_history_turns": 9}')
@@ -179,6 +186,7 @@ def test_a_key_is_written_never_shown_and_not_sent_to_another_address(
     assert "openai_api_key" not in json.loads(file.read_text())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("typed", "address"),
     [
@@ -195,6 +203,7 @@ def test_an_address_without_its_scheme_gets_one(unconnected: FlaskClient, file: 
     assert json.loads(file.read_text())["rerank_base_url"] == address
 
 
+@pytest.mark.long
 def test_the_models_of_an_address_are_listed_to_choose_from(
     unconnected: FlaskClient, file: Path, stub: StubModel
 ) -> None:
@@ -210,6 +219,7 @@ def test_the_models_of_an_address_are_listed_to_choose_from(
     assert "Your question was saved" not in away.text
 
 
+@pytest.mark.long
 def test_where_a_setting_comes_from_is_said_in_the_language_of_the_page(client: FlaskClient) -> None:
     german = client.get("/settings", headers=PAGE | {"Accept-Language": "de"}).text
     assert "Umgebung (OPENAI_MODEL)" in german
@@ -261,6 +271,7 @@ def test_a_secret_is_typed_anew_or_stays(client: FlaskClient, file: Path) -> Non
     assert json.loads(file.read_text()) == {}
 
 
+@pytest.mark.long
 def test_a_key_stays_where_the_environment_fixes_the_address(
     environment: dict[str, str], file: Path, stub: StubModel
 ) -> None:
@@ -271,7 +282,7 @@ def test_a_key_stays_where_the_environment_fixes_the_address(
     assert json.loads(file.read_text()) == {"openai_api_key": "sk-canary-four", "max_history_turns": 4}
 
 
-@pytest.mark.parametrize("kind", ["openai", "embedding", "rerank"])
+@pytest.mark.parametrize("kind", sample(["openai", "embedding", "rerank"]))
 def test_a_key_is_not_sent_to_an_address_that_is_typed_later(unconnected: FlaskClient, file: Path, kind: str) -> None:
     save(unconnected, setting=f"{kind}_base_url", value="http://one.example")
     save(unconnected, setting=f"{kind}_api_key", value="sk-canary-three")
@@ -313,6 +324,7 @@ def test_a_file_that_cannot_be_written_is_named(
     assert list(file.parent.glob("*settings.json*")) == []
 
 
+@pytest.mark.long
 def test_a_model_server_on_this_machine_is_connected_with_one_click(
     unconnected: FlaskClient, file: Path, stub: StubModel
 ) -> None:

@@ -97,6 +97,7 @@ def test_sources_are_shown_as_far_as_the_reader_may_read_them(
     assert "The heron hisses at dawn." not in ben.get(link, headers=PAGE).text
 
 
+@pytest.mark.long
 def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: FlaskClient, stub: StubModel) -> None:
     conversation = talk(ann, stub)
     readers = "Anyone with its link can read this conversation."
@@ -141,6 +142,7 @@ def test_one_save_lets_people_read_a_conversation_by_name_and_they_find_it(
     assert ben.get("/api/shared/conversations").json == {"conversations": []}
 
 
+@pytest.mark.long
 def test_a_link_ends_with_its_conversation_and_with_its_owner(
     services: Services, ann: FlaskClient, ben: FlaskClient, stub: StubModel
 ) -> None:

@@ -41,6 +41,7 @@ def test_all_conversations_are_reached_page_by_page_each_once(
     assert seen == list(range(1, count + 1))
 
 
+@pytest.mark.long
 def test_a_conversation_that_is_used_meanwhile_does_not_break_the_paging(
     client: FlaskClient, services: Services
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_part_can_be_drawn_once_more_with_what_came_into_it(client: FlaskClien
     assert older(again) == address
 
 
+@pytest.mark.long
 def test_what_a_program_made_is_listed_once_it_has_an_answer(client: FlaskClient, stub: StubModel) -> None:
     empty = client.post("/api/conversations", json={"title": "Nothing yet"}).json["conversation_id"]
     stub.replies.append(Reply(status=400))
@@ -89,6 +91,7 @@ def test_what_a_person_asked_is_listed_even_if_it_failed(client: FlaskClient, st
     assert sorted(rows(client.get("/").text)) == [1, 2, made]
 
 
+@pytest.mark.long
 def test_a_branch_is_listed_where_it_has_something_to_show(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client)
     second = ask(client, conversation_id=first["conversation_id"])
@@ -100,6 +103,7 @@ def test_a_branch_is_listed_where_it_has_something_to_show(client: FlaskClient, 
     assert rows(client.get("/").text) == [branches[1], first["conversation_id"]]
 
 
+@pytest.mark.long
 def test_the_newest_version_of_an_edited_question_stands_for_all_of_them(client: FlaskClient) -> None:
     ask(client, "One")
     second = ask(client, "Two", conversation_id=1)
@@ -220,6 +224,7 @@ def test_what_branched_off_says_where(client: FlaskClient, services: Services) -
     assert listed[0]["branched_from"] == {"conversation_id": 9, "turn": 3}
 
 
+@pytest.mark.long
 def test_a_version_that_stands_for_all_is_no_branch_but_one_made_over_the_api_is(client: FlaskClient) -> None:
     first = ask(client, "First?")
     programs = ask(client, "Otherwise?", edits_turn=first["turn_id"])

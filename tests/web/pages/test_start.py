@@ -4,6 +4,7 @@ import re
 import threading
 from typing import Any
 
+import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event, update
 
@@ -43,6 +44,7 @@ def test_the_start_page_lists_what_came_in_last_with_a_summary(client: FlaskClie
     assert "guide" not in page
 
 
+@pytest.mark.long
 def test_the_start_page_costs_no_more_queries_with_many_documents(client: FlaskClient) -> None:
     upload(client, LEAVE, "leave.md")
     with_one = len(selects_of(client))

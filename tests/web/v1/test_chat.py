@@ -67,6 +67,7 @@ def test_the_sdk_streams_the_same(sdk: openai.OpenAI, stub: StubModel) -> None:
         assert stream.get_final_completion().choices[0].message.content == "Eins zwei drei."
 
 
+@pytest.mark.long
 def test_every_chunk_has_choices_where_no_usage_is_asked_for(sdk: openai.OpenAI, client: FlaskClient) -> None:
     assert all(one.choices for one in sdk.chat.completions.create(model=MODEL, messages=talk(0), stream=True))
     *chunks, last = chunks_of(chat(client, talk(0), stream=True).data)
@@ -348,6 +349,7 @@ def test_asked_over_the_api_and_over_openais_protocol_a_model_is_sent_the_same(
     assert stub.requests[-1].messages == stub.requests[-2].messages
 
 
+@pytest.mark.long
 def test_many_ask_at_once(client: FlaskClient, app: Flask) -> None:
     answers: list[int] = []
     threads = [

@@ -67,6 +67,7 @@ def test_a_stream_ends_with_the_calls(sdk: openai.OpenAI, stub: StubModel) -> No
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses_call_tools_in_the_form_of_responses(sdk: openai.OpenAI, stub: StubModel, stream: bool) -> None:
     stub.replies.extend([Reply(tool_calls=CALLS[:1]), Reply("Rain.")])
@@ -140,6 +141,7 @@ def test_ids_that_repeat_belong_to_their_own_calls_and_a_result_without_a_call_i
     assert respond(client, thought).json["rag_assistant"]["ignored"] == ["input[1]"]
 
 
+@pytest.mark.long
 def test_compaction_above_a_threshold_is_carried_out_and_told(client: FlaskClient, stub: StubModel) -> None:
     long = [{**one, "content": one["content"] + " It was told at some length." * 40} for one in talk(4)]
     rules = [{"type": "compaction", "compact_threshold": 1500}]
@@ -160,6 +162,7 @@ def test_passages_are_left_out_where_the_client_says_so(client: FlaskClient, stu
     assert stub.requests[-1].body["tools"] == TOOLS
 
 
+@pytest.mark.long
 def test_what_gateways_add_is_ignored_by_name(client: FlaskClient) -> None:
     fields = "chat_template_kwargs enable_thinking think keep_alive options provider transforms plugins"
     more = {name: {"x": 1} for name in [*fields.split(), "web_search_options"]}

@@ -39,6 +39,7 @@ def send(client: FlaskClient, messages: Any, **fields: Any) -> Any:
     return client.post(f"{MESSAGES}?beta=true", json={"model": MODEL, "max_tokens": 100, "messages": messages} | fields)
 
 
+@pytest.mark.long
 def test_the_sdk_gets_an_answer_from_the_documents(claude: "Anthropic", client: FlaskClient, stub: StubModel) -> None:
     upload(client, "The lamp of the lighthouse burns rapeseed oil.", "lamp.txt")
     stub.replies.append(Reply("Rapeseed oil [1].", usage={"prompt_tokens": 90, "completion_tokens": 4}))
@@ -54,6 +55,7 @@ def test_the_sdk_gets_an_answer_from_the_documents(claude: "Anthropic", client: 
     assert 50 in (sent.body.get("max_tokens"), sent.body.get("max_completion_tokens"))
 
 
+@pytest.mark.long
 def test_the_sdk_streams_the_same(claude: "Anthropic", stub: StubModel) -> None:
     stub.default = Reply("Eins zwei drei.", usage={"prompt_tokens": 9, "completion_tokens": 3})
     with claude.messages.stream(model=MODEL, max_tokens=50, messages=talk(0)) as stream:
@@ -70,6 +72,7 @@ def test_the_window_applies_and_is_told(client: FlaskClient, stub: StubModel) ->
     assert "Question 3" not in json.dumps(stub.requests[-1].messages)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_sdk_calls_its_own_tools_and_gets_an_answer_from_their_results(
     claude: "Anthropic", stub: StubModel, stream: bool
@@ -102,6 +105,7 @@ def test_the_sdk_calls_its_own_tools_and_gets_an_answer_from_their_results(
     assert stub.requests[-1].messages[-2]["content"] == "Error: The service is down."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stream", [False, True])
 def test_thoughts_come_back_while_tools_run(claude: "Anthropic", stub: StubModel, stream: bool) -> None:
     stub.replies.append(THOUGHTFUL)
@@ -148,6 +152,7 @@ def test_what_cannot_be_done_is_refused_in_that_protocols_shape(
     assert said in answer.json["error"]["message"]
 
 
+@pytest.mark.long
 def test_a_model_that_fails_is_the_sdks_error(claude: "Anthropic", stub: StubModel) -> None:
     stub.default = Reply(status=401)
     from anthropic import APIStatusError
@@ -157,6 +162,7 @@ def test_a_model_that_fails_is_the_sdks_error(claude: "Anthropic", stub: StubMod
     assert caught.value.status_code in (401, 502)
 
 
+@pytest.mark.long
 def test_tokens_are_counted_with_what_goes_along(claude: "Anthropic") -> None:
     alone = claude.messages.count_tokens(model=MODEL, messages=talk(0)).input_tokens
     more = claude.messages.count_tokens(model=MODEL, messages=talk(4), tools=[TOOL], system="Be brief.").input_tokens

@@ -210,6 +210,7 @@ def test_what_was_compacted_goes_on_in_a_summarys_place(client: FlaskClient, stu
     assert any("counted questions" in (m["content"] or "") for m in stub.requests[-1].messages)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # The SDK has no type for a question in an output.
 def test_the_sdk_compacts_and_hands_back_what_it_got(sdk: openai.OpenAI, stub: StubModel) -> None:
     stub.replies.extend([Reply("They counted questions."), Reply("Yes.")])
@@ -223,6 +224,7 @@ def test_the_sdk_compacts_and_hands_back_what_it_got(sdk: openai.OpenAI, stub: S
     assert answer.rag_assistant["history"]["summary_sent"] is True
 
 
+@pytest.mark.long
 def test_a_stored_history_is_compacted_where_it_is(client: FlaskClient, stub: StubModel) -> None:
     response_id = None
     for n in range(6):
