@@ -51,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker("browser")
+            if item.get_closest_marker("every_time") is None:
+                item.add_marker("long")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,7 @@ def page(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     context.close()
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_axe_finds_nothing_on_a_conversation(page: Page) -> None:
     ask_many(page, 1)
@@ -56,7 +57,6 @@ def test_axe_finds_nothing_on_a_conversation(page: Page) -> None:
     assert violations(page, {"light": EVERYTHING}) == []
 
 
-@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.settings(**SETTINGS)
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])

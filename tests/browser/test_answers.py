@@ -16,7 +16,6 @@ def regenerate(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("button", name="Regenerate").click()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rated(page: Page, stub: StubModel) -> None:
     page.goto("/")
@@ -39,7 +38,6 @@ def test_an_answer_given_anew_keeps_the_earlier_one_and_each_can_be_read_and_rat
     expect(bad).to_have_attribute("aria-pressed", "true")
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_the_right_answer_is_given_to_a_bad_one_and_goes_with_its_rating(page: Page) -> None:
     ask_many(page, 1)
@@ -55,7 +53,6 @@ def test_the_right_answer_is_given_to_a_bad_one_and_goes_with_its_rating(page: P
     expect(turn.locator(".right-answer")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_the_model_sees_the_answer_that_was_chosen(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply("The first answer.")
@@ -70,7 +67,6 @@ def test_the_model_sees_the_answer_that_was_chosen(page: Page, stub: StubModel) 
     assert "The second answer." not in str(stub.requests[-1].messages)
 
 
-@pytest.mark.long
 def test_a_question_that_was_stopped_before_the_first_word_can_be_asked_again(page: Page, stub: StubModel) -> None:
     page.goto("/")
     stub.default = Reply(hang_at=0)
@@ -85,14 +81,12 @@ def test_a_question_that_was_stopped_before_the_first_word_can_be_asked_again(pa
     expect(page.locator(".versions")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_only_the_last_answer_offers_to_be_had_anew(page: Page) -> None:
     ask_many(page, 2)
     expect(page.locator("#turn-2").get_by_role("button", name="Regenerate")).to_be_visible()
     expect(page.locator("#turn-1").get_by_role("button", name="Regenerate")).to_be_hidden()
 
 
-@pytest.mark.long
 def test_what_can_be_done_with_an_earlier_answer_is_seen_by_the_pointer_and_by_the_focus(page: Page) -> None:
     ask_many(page, 2)
     earlier, latest = page.locator("#turn-1"), page.locator("#turn-2")
@@ -109,6 +103,7 @@ def test_what_can_be_done_with_an_earlier_answer_is_seen_by_the_pointer_and_by_t
     expect(earlier.locator(".seen")).to_have_css("opacity", "1")
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     context: BrowserContext, page: Page, stub: StubModel
@@ -128,7 +123,6 @@ def test_an_answer_is_copied_as_markdown_and_code_as_it_is(
     assert page.evaluate(COPIED) == "print(5)\n"
 
 
-@pytest.mark.long
 def test_code_can_be_copied_while_the_answer_goes_on(context: BrowserContext, page: Page, stub: StubModel) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     stub.default = Reply("```python\nprint(5)\n```\n\n" + "word " * 3000, seconds_between=0.05)
@@ -142,7 +136,6 @@ def test_code_can_be_copied_while_the_answer_goes_on(context: BrowserContext, pa
     page.get_by_role("button", name="Stop").click()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_what_was_left_out_is_said_once(page: Page) -> None:
     ask_many(page, 4, max_history_turns=1)
@@ -155,7 +148,6 @@ def test_what_was_left_out_is_said_once(page: Page) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.long
 def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     ask_many(page, 1)
     menu = page.locator("#turn-1 .more")
@@ -170,7 +162,6 @@ def test_the_menu_of_an_answer_opens_and_closes_as_menus_do(page: Page) -> None:
     expect(menu.get_by_role("button", name="Pin")).to_be_hidden()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "direction"),
     [
@@ -197,7 +188,6 @@ def test_the_menu_of_an_answer_is_never_cut_off(page: Page, width: int, height: 
         page.keyboard.press("Escape")
 
 
-@pytest.mark.long
 def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Page) -> None:
     page.set_viewport_size({"width": 640, "height": 460})
     ask_many(page, 3)
@@ -208,7 +198,6 @@ def test_the_menu_of_an_answer_stays_at_its_button_when_the_page_moves(page: Pag
     page.wait_for_function("menu => Math.abs((" + gap + ")(menu)) < 2", arg=menu.element_handle())
 
 
-@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubModel) -> None:
     stub.replies += [Reply("", tool_calls=[call("list_documents")]), Reply("", tool_calls=[call("list_documents")])]
@@ -219,7 +208,6 @@ def test_the_steps_to_an_answer_are_one_line_that_opens(page: Page, stub: StubMo
     expect(turn.locator(".step .tool").first).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_screen_reader_hears_sentences_and_the_end_but_not_every_piece_and_the_focus_stays_where_somebody_types(
     page: Page, stub: StubModel

@@ -15,6 +15,7 @@ def edit(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("link", name="Edit the question").click()
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(page: Page, stub: StubModel) -> None:
     conversation = ask_many(page, 3)
@@ -42,7 +43,6 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_an_edited_question_stays_about_documents_of_its_time(page: Page) -> None:
     [library, *_] = page.request.get("/api/libraries").json()["libraries"]
@@ -58,7 +58,6 @@ def test_an_edited_question_stays_about_documents_of_its_time(page: Page) -> Non
         expect(page.locator(f".edit-question [name={name}]")).to_have_value(day)
 
 
-@pytest.mark.long
 def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     ask_many(page, 1)
     for by_key in (True, False):
@@ -74,7 +73,6 @@ def test_escape_and_cancel_leave_the_question_as_it_was(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/conversations/1$"))
 
 
-@pytest.mark.long
 def test_an_edited_question_that_does_not_arrive_stays_in_its_form(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     edit(page, 1)

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.shelf import FACT, upload
@@ -17,7 +16,6 @@ def names(page: Page) -> list[str]:
     return page.locator("#library .name > a").all_inner_texts()
 
 
-@pytest.mark.long
 def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, server: ServerProcess) -> None:
     for name in NAMES:
         upload(server, name, FACT + name)
@@ -33,7 +31,6 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, s
     expect(found).to_have_text(["1-first-steps.md"])
 
 
-@pytest.mark.long
 def test_what_was_found_is_sorted_in_place(page: Page, server: ServerProcess) -> None:
     for name in NAMES:
         upload(server, name, FACT + name)
@@ -46,7 +43,6 @@ def test_what_was_found_is_sorted_in_place(page: Page, server: ServerProcess) ->
     expect(page.locator("#drawer")).to_be_hidden()
 
 
-@pytest.mark.long
 def test_several_documents_are_asked_about(page: Page, server: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("Seventeen [1].")
     upload(server, "broken.pdf", b"%PDF-1.4 and nothing more", wait=False)
@@ -70,7 +66,6 @@ def test_several_documents_are_asked_about(page: Page, server: ServerProcess, st
     expect(turn.locator(".mark")).to_have_text("Filter: gulls.txt and geese.txt.")
 
 
-@pytest.mark.long
 def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page, server: ServerProcess) -> None:
     for name in ("geese.txt", "gulls.txt"):
         upload(server, name, f"What stands in {name}.", tags="birds")
@@ -89,7 +84,6 @@ def test_several_documents_are_tagged_and_deleted_after_a_second_look(page: Page
     assert server.call("GET", "/api/documents?tag=birds")[1]["documents"] == []
 
 
-@pytest.mark.long
 def test_what_is_ticked_stays_ticked_while_the_list_is_drawn_anew(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")

@@ -10,7 +10,6 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import StubModel
 
 
-@pytest.mark.long
 def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Your question")
@@ -24,7 +23,6 @@ def test_the_box_grows_with_its_text_and_shrinks_again(page: Page) -> None:
     page.wait_for_function("low => document.getElementById('question').clientHeight === low", arg=low)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.shared
 def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) -> None:
@@ -36,7 +34,6 @@ def test_a_word_without_end_pushes_nothing_off_the_page(page: Page, width: int) 
     assert button["x"] + button["width"] <= width
 
 
-@pytest.mark.long
 def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     ask_many(page, 1)
@@ -48,7 +45,6 @@ def test_on_a_phone_the_empty_composer_leaves_most_of_the_screen(page: Page) -> 
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
@@ -76,7 +72,6 @@ def test_the_gauge_tells_each_part_of_the_next_question(page: Page, server: Serv
     expect(gauge.locator(".tokens-bar")).to_have_attribute("aria-label", re.compile(label))
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 @pytest.mark.parametrize(
     ("width", "height", "size"),
@@ -97,7 +92,6 @@ def test_large_letters_leave_the_row_below_the_box_whole(page: Page, width: int,
     assert min(note.evaluate(lines)) >= min(words.evaluate(lines))
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="4096")
 def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
@@ -117,7 +111,6 @@ def test_the_gauge_grows_with_the_question_as_it_is_typed(page: Page, server: Se
     expect(part).to_have_attribute("width", "0%")
 
 
-@pytest.mark.long
 def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
     ask_many(page, 1)
     asked = len(stub.requests)
@@ -133,6 +126,7 @@ def test_commands_never_reach_the_model(page: Page, stub: StubModel) -> None:
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: ServerProcess) -> None:
     conversation = ask_many(page, 2)
@@ -171,7 +165,6 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     assert server.call("GET", f"/api/conversations/{conversation}")[1]["turns"] == 2
 
 
-@pytest.mark.long
 def test_on_the_start_page_the_suggestions_cover_the_hint_below_the_box(page: Page) -> None:
     page.goto("/")
     page.get_by_label("Your question").press_sequentially("/")
@@ -182,7 +175,6 @@ def test_on_the_start_page_the_suggestions_cover_the_hint_below_the_box(page: Pa
     }""")
 
 
-@pytest.mark.long
 def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_several(page: Page) -> None:
     ask_many(page, 1)
     box = page.get_by_label("Your question")
@@ -205,7 +197,6 @@ def test_enter_carries_out_the_only_command_that_fits_and_completes_the_best_of_
     expect(box).to_have_value("/history")
 
 
-@pytest.mark.long
 def test_a_command_typed_in_full_is_carried_out_though_another_begins_with_it(page: Page) -> None:
     ask_many(page, 1)
     page.get_by_label("Your question").press_sequentially("/clear")
@@ -214,7 +205,6 @@ def test_a_command_typed_in_full_is_carried_out_though_another_begins_with_it(pa
     expect(page.locator(".result .command code")).to_have_text("/clear")
 
 
-@pytest.mark.long
 def test_shift_and_enter_begin_a_new_line_though_a_command_is_chosen(page: Page) -> None:
     page.goto("/")
     box = page.get_by_label("Your question")

@@ -12,7 +12,6 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
-@pytest.mark.long
 def test_a_search_finds_the_conversation_in_which_the_words_were_said(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -35,7 +34,6 @@ def test_a_search_finds_the_conversation_in_which_the_words_were_said(
     expect(page.locator("#conversations .title")).to_have_count(2)
 
 
-@pytest.mark.long
 def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path: Path) -> None:
     ask_many(page, 2)
     for kind, name in (("Markdown", "conversation-1.md"), ("JSON", "conversation-1.json")):
@@ -48,7 +46,6 @@ def test_a_conversation_is_exported_as_markdown_and_as_json(page: Page, tmp_path
     assert [turn["question"] for turn in turns] == ["Question 1", "Question 2"]
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess) -> None:
     address = f"/api/conversations/{ask_many(page, 1)}"
@@ -70,7 +67,6 @@ def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess
     assert server.call("POST", f"{address}/restore")[0] == 404
 
 
-@pytest.mark.long
 def test_a_long_conversation_and_its_options_fit_on_a_phone(page: Page, server: ServerProcess) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     ask_many(page, 8)
@@ -97,7 +93,6 @@ def plain(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="2")
 def test_commands_marks_and_summaries_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
@@ -138,7 +133,6 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(page.get_by_text("Conversation erased.")).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask", RETRIEVAL_MODE="agent")
 def test_the_overflow_choice_and_a_confirmation_work_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel

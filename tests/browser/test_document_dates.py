@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.shelf import upload
@@ -13,7 +12,6 @@ from tests.testkit.stub_model import Reply, StubModel
 POLICY = "# Refunds\n\n{}\n\nCustomers may return goods within {} days of delivery if the box has not been opened.\n"
 
 
-@pytest.mark.long
 def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -51,7 +51,6 @@ def ready(page: Page, *names: str) -> None:
         expect(row(page, name).locator(".document-state")).to_have_text("ready")
 
 
-@pytest.mark.long
 @pytest.mark.settings(EMBEDDER="endpoint:e")
 def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: StubModel) -> None:
     stub.embedding_replies.extend(Reply(status=503) for _ in range(100))
@@ -81,7 +80,6 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     assert page.url.endswith("/documents")
 
 
-@pytest.mark.long
 def test_a_document_is_processed_anew_and_deleted_in_place(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")
@@ -98,7 +96,6 @@ def test_a_document_is_processed_anew_and_deleted_in_place(page: Page, server: S
     assert page.url.endswith("/documents")
 
 
-@pytest.mark.long
 def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
     page.goto("/documents")
     add(page, a_file("geese.pdf", a_pdf_with_a_picture()), a_file("blank.txt", " \n "))
@@ -115,7 +112,6 @@ def test_what_could_not_be_read_is_said_in_words(page: Page) -> None:
     expect(page.locator(".document header")).to_contain_text("Warning: Page 2 of 3 holds no readable text")
 
 
-@pytest.mark.long  # Without a browser: tests/web/pages/test_documents.py and test_document_list.py.
 def test_tags_filter_the_list_and_are_edited_in_place(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT, tags="birds", wait=False)
     upload(server, "gulls.txt", "Gulls steal bread.", tags="birds")
@@ -139,7 +135,6 @@ def test_tags_filter_the_list_and_are_edited_in_place(page: Page, server: Server
     expect(geese.get_by_label("Tags, separated by commas")).to_have_value("x" * 65)
 
 
-@pytest.mark.long
 def test_a_document_is_renamed_in_place_and_moves_to_where_it_belongs(page: Page) -> None:
     page.goto("/documents?sort=name&q=.txt")
     add(page, a_file("gulls.txt", "Gulls steal bread."), a_file("geese.txt", FACT))
@@ -157,7 +152,6 @@ def test_a_document_is_renamed_in_place_and_moves_to_where_it_belongs(page: Page
     expect(page.locator(".figures p")).to_have_text("2 documents, 62 bytes")
 
 
-@pytest.mark.long
 def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     page.goto("/documents")
     add(page, a_file("geese.txt", FACT))
@@ -170,7 +164,6 @@ def test_a_newer_version_takes_the_place_of_the_older_one(page: Page) -> None:
     ready(page, "geese.txt")
 
 
-@pytest.mark.long
 def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server: ServerProcess) -> None:
     page.goto("/documents")
     text = "".join(f"Line {n} of the endless tale.\n" for n in range(20_000))
@@ -189,14 +182,12 @@ def test_a_large_text_is_shown_around_its_passage_and_read_on(page: Page, server
     expect(page.locator("#drawer pre.text, main pre.text").last).to_contain_text("Line 11000 ")
 
 
-@pytest.mark.long
 def test_nothing_found_is_said(page: Page) -> None:
     page.goto("/")
     turn = ask(page, "Xylophone quokka zymurgy?", 1)
     expect(turn.locator(".support")).to_have_text("No matching passages in the documents that were searched.")
 
 
-@pytest.mark.long
 def test_the_library_works_without_scripts(
     chromium_without_scripts: Browser, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -23,7 +23,6 @@ def is_picture(page: Page, image: Locator) -> bool:
     return page.request.get(image.get_attribute("src") or "").body().startswith(b"\x89PNG")
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_IMAGES="true")
 def test_a_figure_is_seen_and_where_it_was_not_its_page_is_one_click_away(
     page: Page, server: ServerProcess, stub: StubModel

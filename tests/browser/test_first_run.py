@@ -28,6 +28,7 @@ def newcomer(tmp_path: Path, server_fork: ServerFork, port: int, used_window: Us
     server.kill()
 
 
+@pytest.mark.every_time
 def test_without_a_model_the_page_says_so_and_connects_one(newcomer: Page, tmp_path: Path, stub: StubModel) -> None:
     newcomer.goto("/")
     note = newcomer.locator(".notice-quotes")
@@ -61,14 +62,12 @@ def test_without_a_model_the_page_says_so_and_connects_one(newcomer: Page, tmp_p
     expect(form.get_by_label("How many earlier turns to send")).to_have_value("few")
 
 
-@pytest.mark.long
 def test_without_a_model_an_example_is_answered_with_a_quote(newcomer: Page) -> None:
     newcomer.goto("/")
     newcomer.get_by_role("button", name=EXAMPLES[2]).click()
     expect(newcomer.locator("#turn-1.completed .answer blockquote")).to_contain_text("50 MB")
 
 
-@pytest.mark.long
 def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, server: ServerProcess) -> None:
     page.goto("/")
     expect(page.locator(".chip-button")).to_have_text(list(EXAMPLES))
@@ -80,7 +79,6 @@ def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, serv
     expect(page.locator(".chip-button")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> None:
     page.goto("/")
     welcome = page.locator(".offers")
@@ -97,7 +95,6 @@ def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> 
     expect(page.locator("#turn-1.completed .sources")).to_contain_text("geese.md")
 
 
-@pytest.mark.long
 def test_a_connected_model_has_no_note(page: Page) -> None:
     ask_many(page, 1)
     expect(page.locator(".notice-quotes")).to_have_count(0)

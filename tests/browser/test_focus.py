@@ -1,6 +1,5 @@
 """Nobody is taken away from where they are, whatever is drawn anew meanwhile."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask_many, options
@@ -9,7 +8,6 @@ from tests.testkit.stub_model import Reply, StubModel
 SLOWLY = Reply("word " * 20, seconds_between=0.1)
 
 
-@pytest.mark.long
 def test_whoever_is_in_a_turn_is_still_in_it_when_it_is_drawn_anew(page: Page, stub: StubModel) -> None:
     ask_many(page, 1)
     stub.default = SLOWLY
@@ -18,7 +16,6 @@ def test_whoever_is_in_a_turn_is_still_in_it_when_it_is_drawn_anew(page: Page, s
     expect(page.locator("#turn-1.completed")).to_be_focused()
 
 
-@pytest.mark.long
 def test_a_control_that_is_drawn_anew_keeps_the_focus(page: Page) -> None:
     ask_many(page, 1)
     seen = page.locator("#turn-1").get_by_role("link", name="What the model saw")
@@ -29,7 +26,6 @@ def test_a_control_that_is_drawn_anew_keeps_the_focus(page: Page) -> None:
     expect(seen).to_be_focused()
 
 
-@pytest.mark.long
 def test_escape_closes_one_thing_at_a_time(page: Page) -> None:
     ask_many(page, 1)
     page.get_by_role("link", name="What the model saw").click()
@@ -42,7 +38,6 @@ def test_escape_closes_one_thing_at_a_time(page: Page) -> None:
     expect(page.locator("#drawer")).to_be_hidden()
 
 
-@pytest.mark.long
 def test_escape_that_ends_the_writing_of_a_character_closes_nothing(page: Page) -> None:
     ask_many(page, 1)
     title = options(page).get_by_label("Title")

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, Seen, StubModel
 
 
+@pytest.mark.every_time
 def test_a_table_is_made_filled_and_followed_to_its_sources(page: Page, server: ServerProcess, stub: StubModel) -> None:
     for name, rent in (("north", "1,250"), ("south", "900")):
         server.upload(f"{name}.txt", f"The garden is nice.\n\nThe rent is EUR {rent} a month.\n\nSigned by Anna Berg.")

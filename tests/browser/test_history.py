@@ -11,7 +11,6 @@ from tests.testkit.stub_model import Reply, StubModel
 SUMMARY = "Question 1 had an answer, and so had question 2."
 
 
-@pytest.mark.long
 def test_the_buttons_of_the_memory_panel_compact_clear_reset_and_undo(page: Page, stub: StubModel) -> None:
     ask_many(page, 4)
     stub.replies.append(Reply("Four."))
@@ -27,7 +26,6 @@ def test_the_buttons_of_the_memory_panel_compact_clear_reset_and_undo(page: Page
         expect(page.locator(".horizon")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_the_memory_panel_says_what_each_button_does(page: Page) -> None:
     ask_many(page, 1)
     opened = window(page)
@@ -40,7 +38,6 @@ def test_the_memory_panel_says_what_each_button_does(page: Page) -> None:
         expect(opened.get_by_text(does, exact=True)).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("width", "height", "size"),
     [(640, 400, "100%"), (640, 844, "200%"), pytest.param(1280, 800, "200%", marks=pytest.mark.long)],
@@ -55,7 +52,6 @@ def test_the_options_fit_and_show_that_there_is_more_below(page: Page, width: in
     expect(panel).to_have_css("background-attachment", "local, scroll, scroll")
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: StubModel) -> None:
     ask_many(page, 3, max_history_turns=1)
@@ -72,7 +68,6 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     assert asked[:-1] == ["Question 1", "Question 2"]
 
 
-@pytest.mark.long
 def test_marks_are_taken_away_and_an_erased_turn_leaves_its_place(page: Page) -> None:
     ask_many(page, 2)
     first, second = page.locator("#turn-1"), page.locator("#turn-2")

@@ -11,7 +11,6 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -> None:
     conversation = ask_many(page, 1)
@@ -24,7 +23,6 @@ def test_a_draft_survives_a_reload_and_belongs_to_its_conversation(page: Page) -
     expect(page.get_by_label("Your question")).to_have_value("Half a tho")
 
 
-@pytest.mark.long
 def test_a_question_that_was_sent_is_no_draft_any_more(page: Page) -> None:
     ask_many(page, 1)
     ask(page, "Another one", 2)
@@ -44,7 +42,6 @@ def cut_off(page: Page, before_sending: bool) -> None:
     page.route("**/api/query/stream*", drop, times=1)
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_question_that_vanished_can_be_sent_again_after_a_reload(page: Page) -> None:
     page.goto("/")
@@ -61,7 +58,6 @@ def test_a_question_that_vanished_can_be_sent_again_after_a_reload(page: Page) -
     expect(page.locator(".unsent")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_question_that_did_arrive_is_not_asked_twice(page: Page, server: ServerProcess, stub: StubModel) -> None:
     page.goto("/")
     cut_off(page, before_sending=False)
@@ -74,7 +70,6 @@ def test_a_question_that_did_arrive_is_not_asked_twice(page: Page, server: Serve
     assert len(stub.requests) == 1
 
 
-@pytest.mark.long
 def test_a_question_that_is_not_wanted_any_more_can_be_discarded(page: Page) -> None:
     page.goto("/")
     cut_off(page, before_sending=True)
@@ -102,7 +97,6 @@ def watch_length(page: Page) -> None:
     )
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     page: Page, server: ServerProcess, stub: StubModel
@@ -136,6 +130,7 @@ def test_a_connection_that_falls_silent_is_given_up_and_the_answer_comes_whole(
     assert page.evaluate("window.shorter") == []
 
 
+@pytest.mark.every_time
 def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted_and_what_was_answered(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -168,7 +163,6 @@ def test_while_the_server_is_gone_the_page_says_so_and_keeps_what_is_wanted_and_
     expect(page.get_by_label("Your question")).to_have_value("And then?")
 
 
-@pytest.mark.long
 def test_a_stop_that_did_not_arrive_is_sent_again(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
@@ -187,7 +181,6 @@ def two_windows(context: BrowserContext, page: Page) -> Page:
     return other
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_second_window_shows_what_is_asked_in_the_first_and_does_not_fetch_again_what_nobody_changed(
     context: BrowserContext, page: Page, stub: StubModel
@@ -211,7 +204,6 @@ def test_a_second_window_shows_what_is_asked_in_the_first_and_does_not_fetch_aga
     expect(page.locator("#turn-3")).to_have_count(1)
 
 
-@pytest.mark.long
 def test_marks_names_and_versions_come_to_the_second_window(
     context: BrowserContext, page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -233,7 +225,6 @@ def test_marks_names_and_versions_come_to_the_second_window(
     expect(other.locator(".turn.beyond")).to_have_count(2)
 
 
-@pytest.mark.long
 def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: Page, server: ServerProcess) -> None:
     other = two_windows(context, page)
     server.call("DELETE", "/api/conversations/1")
@@ -243,7 +234,6 @@ def test_the_second_window_is_told_of_a_deletion(context: BrowserContext, page: 
     assert server.call("GET", "/api/conversations/1")[0] == 200
 
 
-@pytest.mark.long
 def test_a_question_that_is_being_edited_is_not_disturbed_by_news(
     context: BrowserContext, page: Page, server: ServerProcess
 ) -> None:

@@ -12,7 +12,6 @@ from tests.testkit.server_process import ServerProcess
 SEARCH = "Search conversations"
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -> None:
     page.goto("/")
@@ -33,6 +32,7 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     assert set(actions) == set(known)
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_keys_search_begin_a_command_and_show_the_shortcuts_but_not_while_typing(page: Page) -> None:
     page.goto("/")
@@ -58,7 +58,6 @@ def test_keys_search_begin_a_command_and_show_the_shortcuts_but_not_while_typing
     expect(page.get_by_label(SEARCH)).not_to_be_focused()
 
 
-@pytest.mark.long
 def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
     ask_many(page, 2)
@@ -75,7 +74,6 @@ def test_one_goes_from_turn_to_turn_and_from_conversation_to_conversation(page: 
     expect(page).to_have_url(re.compile(r":\d+/$"))
 
 
-@pytest.mark.long
 def test_arrows_go_through_the_list_and_only_one_row_takes_part_in_tabbing(page: Page, server: ServerProcess) -> None:
     fill(server, 5)
     page.goto("/conversations/2")
@@ -102,7 +100,6 @@ def test_arrows_go_through_the_list_and_only_one_row_takes_part_in_tabbing(page:
     expect(page.get_by_role("link", name="Documents", exact=True)).to_be_focused()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_the_drawer_takes_the_focus_and_gives_it_back_and_escape_closes_what_is_on_top_first(page: Page) -> None:
     page.goto("/")
@@ -126,7 +123,6 @@ def test_the_drawer_takes_the_focus_and_gives_it_back_and_escape_closes_what_is_
     expect(drawer).to_be_hidden()
 
 
-@pytest.mark.long
 def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("link", name="Documents", exact=True).first.click()
@@ -147,7 +143,6 @@ def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     expect(edge).to_have_attribute("aria-valuenow", "864")
 
 
-@pytest.mark.long
 def test_on_a_phone_the_list_holds_the_keyboard_until_it_is_closed(page: Page, server: ServerProcess) -> None:
     fill(server, 2)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -175,7 +170,6 @@ def test_on_a_phone_the_list_holds_the_keyboard_until_it_is_closed(page: Page, s
     expect(sidebar).to_be_hidden()
 
 
-@pytest.mark.long
 def test_on_a_phone_the_drawer_is_a_sheet_that_back_closes(page: Page, server: ServerProcess) -> None:
     fill(server, 1)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -191,7 +185,6 @@ def test_on_a_phone_the_drawer_is_a_sheet_that_back_closes(page: Page, server: S
     expect(page).to_have_url(re.compile("/conversations/1$"))
 
 
-@pytest.mark.long
 def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Hide sidebar").click()
@@ -205,7 +198,6 @@ def test_the_list_is_folded_away_and_stays_so(page: Page) -> None:
     expect(page.locator("#sidebar")).to_be_visible()
 
 
-@pytest.mark.long
 def test_the_last_answer_is_copied_by_its_own_button(page: Page) -> None:
     page.goto("/")
     expect(page.locator("html.scripted")).to_be_attached()

@@ -12,6 +12,7 @@ LANGUAGES = {
 PAGES = ("/documents", "/", "/deleted", "/settings", "/ratings")
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 @pytest.mark.parametrize("code", [pytest.param("de", marks=pytest.mark.long), "ar"])
 def test_a_question_is_asked_and_a_trim_told_in_the_language_of_the_browser(page: Page, code: str) -> None:
@@ -27,7 +28,6 @@ def test_a_question_is_asked_and_a_trim_told_in_the_language_of_the_browser(page
     expect(page.locator("#turn-3 .trimmed code")).to_have_css("direction", "ltr")
 
 
-@pytest.mark.long
 def test_a_page_from_right_to_left_has_its_sidebar_on_the_right(page: Page) -> None:
     page.set_extra_http_headers({"Accept-Language": "ar"})
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -38,7 +38,6 @@ def test_a_page_from_right_to_left_has_its_sidebar_on_the_right(page: Page) -> N
     assert sidebar["x"] >= column["x"] + column["width"] - 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "every"),
     [("de", 3), *(pytest.param(code, 1, marks=pytest.mark.long) for code in ("de", "ar", "fr", "es", "zh"))],

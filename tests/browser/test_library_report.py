@@ -1,6 +1,5 @@
 """The report on a library: a copy is found, compared, deleted, and what rested on it is named."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.shelf import upload
@@ -12,7 +11,6 @@ TEXT = " ".join(
 )
 
 
-@pytest.mark.long
 def test_a_copy_is_found_and_deleted_and_an_answer_that_cited_it_is_named(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -15,7 +15,6 @@ def long(server: ServerProcess) -> None:
     lengthen(server, TURNS)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("long")
 def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(page: Page) -> None:
     page.goto("/conversations/1")
@@ -34,7 +33,6 @@ def test_earlier_turns_come_as_one_scrolls_and_what_is_read_stays_in_its_place(p
     expect(page.locator("#turn-2001")).to_be_in_viewport()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("turns", [100, pytest.param(TURNS, marks=pytest.mark.long)])
 def test_an_address_with_a_turn_far_back_leads_to_it(page: Page, server: ServerProcess, turns: int) -> None:
     lengthen(server, turns)
@@ -44,7 +42,6 @@ def test_an_address_with_a_turn_far_back_leads_to_it(page: Page, server: ServerP
     assert "at=" not in page.url
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("long")
 def test_earlier_turns_are_pages_without_scripts(chromium_without_scripts: Browser, server: ServerProcess) -> None:
     page = chromium_without_scripts.new_context(base_url=server.url).new_page()

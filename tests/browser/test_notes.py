@@ -1,13 +1,11 @@
 """A note is made of a turn, put in other words, and stands in what the model saw."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask
 from tests.testkit.stub_model import StubModel
 
 
-@pytest.mark.long
 def test_a_note_of_a_turn_is_edited_and_seen_in_what_the_model_saw(page: Page, stub: StubModel) -> None:
     page.goto("/")
     first = ask(page, "Iris may not eat nuts.", 1)

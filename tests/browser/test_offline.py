@@ -17,6 +17,7 @@ def own_server(tmp_path: Path, server_fork: ServerFork) -> ServerProcess:
     return server
 
 
+@pytest.mark.every_time
 def test_a_page_of_ours_is_shown_while_the_server_is_away_and_keeps_nothing_else(
     own_server: ServerProcess, chromium: Browser
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_page_of_ours_is_shown_while_the_server_is_away_and_keeps_nothing_else
     context.close()
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_what_a_browser_asks_for_an_app_is_there(page: Page) -> None:
     page.goto("/")

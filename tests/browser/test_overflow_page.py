@@ -13,7 +13,6 @@ from tests.testkit.stub_model import Reply, StubModel
 SUMMARY = "An answer about sailing alone, and the boats."
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_compaction_shows_that_it_is_under_way_and_is_read_and_edited(page: Page, stub: StubModel) -> None:
     conversation = ask_many(page, 4, "Never sail alone.", "There are 12 boats.")
@@ -55,7 +54,6 @@ def test_a_compaction_shows_that_it_is_under_way_and_is_read_and_edited(page: Pa
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 4)
 
 
-@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="3", ON_OVERFLOW="ask")
 def test_a_compaction_is_chosen_and_undone_and_every_turn_outlives_a_restart(
     page: Page, stub: StubModel, server: ServerProcess
@@ -94,7 +92,6 @@ def test_a_compaction_is_chosen_and_undone_and_every_turn_outlives_a_restart(
     expect(page.locator(".turn .answer")).to_have_text(["An answer."] * 5)
 
 
-@pytest.mark.long
 @pytest.mark.settings(MAX_HISTORY_TURNS="1", ON_OVERFLOW="ask")
 def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: ServerProcess) -> None:
     ask_many(page, 2)
@@ -106,7 +103,6 @@ def test_a_choice_can_be_remembered_for_the_conversation(page: Page, server: Ser
     ask(page, "Question 4", 4)
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> None:
     ask_many(page, 3, max_history_turns=1, on_overflow="continue")
@@ -117,7 +113,6 @@ def test_everything_is_sent_with_a_note_where_that_was_chosen(page: Page) -> Non
 LONG = "A long question about one thing and another, asked with many words. " * 30
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000", MAX_HISTORY_TURNS="20")
 def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_of_it(
     page: Page, server: ServerProcess, stub: StubModel
@@ -147,6 +142,7 @@ def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_
     assert server.call("GET", "/api/conversations/1")[1]["view"]["summary"] is None
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_the_dialog_is_answered_by_keyboard_and_cancel_gives_the_question_back(page: Page) -> None:
     ask_many(page, 2, max_history_turns=1, on_overflow="ask")

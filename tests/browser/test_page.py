@@ -11,6 +11,7 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_a_question_is_answered_in_place_with_markdown_and_sources_and_gives_the_page_its_title_and_options(
     page: Page, stub: StubModel
@@ -30,6 +31,7 @@ def test_a_question_is_answered_in_place_with_markdown_and_sources_and_gives_the
     expect(page.get_by_role("button", name="Delete conversation")).to_be_visible()
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page) -> None:
     ask_many(page, 6)
@@ -48,7 +50,6 @@ def test_the_seventh_question_shows_the_notice_and_the_horizon(page: Page) -> No
     expect(page.locator(".turn.beyond")).to_have_count(2)
 
 
-@pytest.mark.long
 def test_stop_keeps_what_is_written(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
@@ -60,6 +61,7 @@ def test_stop_keeps_what_is_written(page: Page, stub: StubModel) -> None:
     expect(page.locator("#turn-1 .state")).to_have_text("Stopped.")
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, stub: StubModel) -> None:
     words = " ".join(f"w{n}" for n in range(20))
@@ -72,7 +74,6 @@ def test_a_reload_in_the_middle_of_an_answer_loses_nothing(page: Page, stub: Stu
     expect(page.locator("#turn-1.completed .answer")).to_have_text(words)
 
 
-@pytest.mark.long
 def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubModel, server: ServerProcess) -> None:
     stub.default = Reply(" ".join(f"w{n}" for n in range(500)), seconds_between=0.02)
     page.goto("/")
@@ -86,6 +87,7 @@ def test_a_restart_of_the_server_keeps_what_was_shown(page: Page, stub: StubMode
     assert page.locator("#turn-1 .answer").inner_text().startswith(shown)
 
 
+@pytest.mark.every_time
 def test_a_failed_question_says_what_to_do_and_can_be_retried(page: Page, stub: StubModel) -> None:
     stub.default = Reply(status=401)
     page.goto("/")
@@ -99,7 +101,6 @@ def test_a_failed_question_says_what_to_do_and_can_be_retried(page: Page, stub: 
     expect(page.locator("#turn-1.completed .answer")).to_have_text("Because.")
 
 
-@pytest.mark.long
 def test_where_the_model_fails_the_documents_are_quoted_instead(page: Page, stub: StubModel) -> None:
     stub.default = Reply(status=401)
     page.goto("/")
@@ -108,6 +109,7 @@ def test_where_the_model_fails_the_documents_are_quoted_instead(page: Page, stub
     expect(page.locator("#turn-1.completed .answer")).to_contain_text("The model did not answer")
 
 
+@pytest.mark.every_time
 def test_a_refused_question_goes_back_into_the_box_and_is_never_cut(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -127,7 +129,6 @@ def test_a_refused_question_goes_back_into_the_box_and_is_never_cut(
     expect(page.locator(".turn")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubModel) -> None:
     stub.default = Reply("Seventeen [1].")
     page.goto("/")
@@ -146,7 +147,6 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
     expect(page.locator("#drawer mark")).to_have_text("The lighthouse keeper feeds seventeen geese.")
 
 
-@pytest.mark.long
 def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -> None:
     path = server.environment["SETTINGS_FILE"]
     with open(path, "w") as file:  # noqa: PTH123
@@ -156,7 +156,6 @@ def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -
     expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
 
 
-@pytest.mark.long
 def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answer(
     page: Page, server: ServerProcess
 ) -> None:
@@ -168,7 +167,6 @@ def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answ
     expect(page.locator(".banner.warning")).to_contain_text("settings.json line 1")
 
 
-@pytest.mark.long
 def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 400)
     page.goto("/")
@@ -179,7 +177,6 @@ def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) ->
     expect(page.locator("#turn-3 .actions")).to_be_in_viewport()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_question_that_comes_too_early_stays_in_the_box_and_a_stopped_answer_can_be_had_anew(
     page: Page, stub: StubModel
@@ -203,7 +200,6 @@ def test_a_question_that_comes_too_early_stays_in_the_box_and_a_stopped_answer_c
     expect(page.locator("#turn-1.completed .answer")).to_have_text("All of it.")
 
 
-@pytest.mark.long
 def test_after_a_reload_too_a_question_that_comes_too_early_stays_in_the_box(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
     box, complaint = page.get_by_label("Your question"), page.locator("#composer-error")
@@ -224,7 +220,6 @@ def test_after_a_reload_too_a_question_that_comes_too_early_stays_in_the_box(pag
     expect(box).to_have_value("Two")
 
 
-@pytest.mark.long
 def test_everything_fits_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     for path in ("/", "/documents"):
@@ -235,6 +230,7 @@ def test_everything_fits_on_a_phone(page: Page) -> None:
     assert page.locator("#main").evaluate("main => main.scrollWidth <= main.clientWidth")
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_the_stream_reader_gives_the_same_events_wherever_the_bytes_are_cut(page: Page) -> None:
     page.goto("/")

@@ -59,7 +59,6 @@ def other(chromium: Browser, server: ServerProcess) -> Iterator[Page]:
     context.close()
 
 
-@pytest.mark.long
 def test_whoever_is_signed_out_elsewhere_in_the_middle_of_an_answer_is_led_to_sign_in(
     page: Page, playwright: Playwright, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -75,7 +74,6 @@ def test_whoever_is_signed_out_elsewhere_in_the_middle_of_an_answer_is_led_to_si
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.own_window
 def test_two_people_share_a_library_and_one_is_let_in_no_more(
     page: Page, other: Page, server: ServerProcess, stub: StubModel
@@ -121,7 +119,6 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
 
 
 # Each part without a browser: tests/web/accounts, tests/web/pages/test_shared.py, tests/web/api/test_libraries.py.
-@pytest.mark.long
 @pytest.mark.own_window
 def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     page: Page, other: Page, server: ServerProcess, stub: StubModel

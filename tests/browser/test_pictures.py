@@ -25,6 +25,7 @@ PASTE = """([name, content]) => {
 }"""
 
 
+@pytest.mark.every_time
 @pytest.mark.settings(MODEL_IMAGES="true")
 def test_pictures_are_attached_pasted_removed_and_sent(page: Page, stub: StubModel) -> None:
     page.goto("/")
@@ -49,6 +50,7 @@ def test_pictures_are_attached_pasted_removed_and_sent(page: Page, stub: StubMod
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_a_model_that_takes_none_is_offered_none(page: Page) -> None:
     page.goto("/")

@@ -1,6 +1,5 @@
 """Projects in two windows: made, asked in, shared, moved into; and conversations that are selected together."""
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.talk import ask, options
@@ -12,7 +11,6 @@ from tests.testkit.stub_model import StubModel
 __all__ = ["other"]
 
 
-@pytest.mark.long
 def test_two_people_work_in_a_shared_project(page: Page, other: Page, server: ServerProcess, stub: StubModel) -> None:
     make_accounts(server, "Ben")
     sign_in_without_form(page, server, "Ann")
@@ -62,7 +60,6 @@ def test_two_people_work_in_a_shared_project(page: Page, other: Page, server: Se
     expect(main.get_by_label("Select What floats?")).to_be_visible()
 
 
-@pytest.mark.long
 def test_files_chosen_on_a_projects_page_are_its_documents(page: Page, server: ServerProcess) -> None:
     first = server.upload("lamp.txt", "The lamp is lit before sunset.")
     server.call("POST", "/api/projects", {"name": "Tower", "document_ids": [first]})
@@ -76,7 +73,6 @@ def test_files_chosen_on_a_projects_page_are_its_documents(page: Page, server: S
     assert len(server.call("GET", "/api/projects/1")[1]["scope"]["document_ids"]) == 2
 
 
-@pytest.mark.long
 def test_an_answer_that_nobody_saw_is_marked_in_the_list_until_it_is_opened(page: Page) -> None:
     page.goto("/")
     response = page.request.post("/ask", form={"question": "Left alone?"}, max_redirects=0)

@@ -11,7 +11,6 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, server: ServerProcess) -> None:
     documents = server.call("GET", "/api/documents")[1]["documents"]
@@ -32,7 +31,6 @@ def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, ser
     expect(second.locator(".sources").get_by_text("2-history-window.md").first).to_be_attached()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_at_offers_documents_to_ask_only_these(page: Page, server: ServerProcess) -> None:
     page.goto("/")
@@ -53,7 +51,6 @@ def test_at_offers_documents_to_ask_only_these(page: Page, server: ServerProcess
     expect(turn.locator(".mark")).to_have_text("Filter: 3-documents.md and 2-history-window.md.")
 
 
-@pytest.mark.long
 def test_a_tag_is_asked_about(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT, tags="birds")
     page.goto("/documents?tag=birds")
@@ -64,7 +61,6 @@ def test_a_tag_is_asked_about(page: Page, server: ServerProcess) -> None:
     expect(turn.locator(".sources li")).to_have_count(1)
 
 
-@pytest.mark.long
 def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT)
     page.goto("/documents")
@@ -80,7 +76,6 @@ def test_a_document_is_asked_about_from_its_page(page: Page, server: ServerProce
     expect(turn.locator(".support")).to_have_text("No sources cited. Passages provided:")
 
 
-@pytest.mark.long
 def test_a_document_in_the_drawer_is_asked_about_in_the_open_conversation(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

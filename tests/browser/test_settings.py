@@ -17,7 +17,6 @@ def file(server: ServerProcess) -> Path:
     return Path(server.environment["SETTINGS_FILE"])
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
     page.goto("/settings")
@@ -40,7 +39,6 @@ def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page,
     page.wait_for_function("document.querySelectorAll('.setting:not([hidden])').length > 40")
 
 
-@pytest.mark.long
 def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_until_it_is_mended(
     page: Page, file: Path
 ) -> None:
@@ -64,6 +62,7 @@ def test_a_change_of_the_file_is_seen_at_once_and_a_broken_one_is_a_banner_until
     expect(one.locator(".value")).to_have_text("4")
 
 
+@pytest.mark.every_time
 def test_a_setting_is_found_and_saved_in_its_place_while_another_is_typed(page: Page, file: Path) -> None:
     page.goto("/settings")
     page.get_by_label("Search settings").fill("retention")
@@ -99,7 +98,6 @@ def test_a_setting_is_found_and_saved_in_its_place_while_another_is_typed(page: 
     expect(fixed.get_by_role("button", name="Save")).to_have_count(0)
 
 
-@pytest.mark.long
 @pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
 def test_once_an_address_answers_its_models_are_a_list_to_choose_from(page: Page, file: Path, stub: StubModel) -> None:
     stub.models = [{"id": "small"}, {"id": "large"}]
@@ -122,7 +120,6 @@ def test_once_an_address_answers_its_models_are_a_list_to_choose_from(page: Page
     assert (kept["openai_base_url"], kept["openai_model"]) == (stub.url, "large")
 
 
-@pytest.mark.long
 def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_is_mended(
     page: Page, file: Path
 ) -> None:
@@ -141,7 +138,6 @@ def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_
     expect(page.locator("#window summary")).to_have_text("Memory: last 4 turns")
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, server: ServerProcess) -> None:
     address = f"/api/conversations/{ask_many(page, 3)}"
@@ -158,7 +154,6 @@ def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, s
     expect(panel.get_by_role("alert")).to_have_text("The server cannot be reached.")
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODELS_OFFERED='["small", "large"]')
 def test_a_question_goes_to_the_chosen_model_and_so_does_the_next(page: Page, stub: StubModel) -> None:
     page.goto("/")

@@ -15,7 +15,6 @@ from tests.testkit.stub_model import Reply, StubModel
 ROWS = "#conversations .conversation"
 
 
-@pytest.mark.long
 def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Page, server: ServerProcess) -> None:
     fill(server, 10_000)
     page.goto("/")
@@ -37,7 +36,6 @@ def test_the_list_grows_with_scrolling_and_lets_go_of_what_is_far_away(page: Pag
     assert len(headings) == len(set(headings))
 
 
-@pytest.mark.long
 def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, server: ServerProcess) -> None:
     fill(server, 130)
     page.goto("/")
@@ -50,13 +48,11 @@ def test_a_new_conversation_comes_into_a_list_that_was_scrolled(page: Page, serv
     expect(page.locator(ROWS)).to_have_count(131)
 
 
-@pytest.mark.long
 def test_an_empty_list_of_conversations_shows_nothing(page: Page) -> None:
     page.goto("/")
     expect(page.locator("#conversations .list-part")).to_have_css("height", "0px")
 
 
-@pytest.mark.long
 def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess) -> None:
     fill(server, 5)
     page.goto("/")
@@ -67,7 +63,6 @@ def test_a_conversation_is_pinned_and_unpinned(page: Page, server: ServerProcess
     expect(page.locator("#conversations .title")).to_have_text([f"Talk {n}" for n in range(1, 6)])
 
 
-@pytest.mark.long
 def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
     page.goto("/")
@@ -81,7 +76,6 @@ def test_a_conversation_is_deleted_at_once_and_brought_back(page: Page, server: 
     assert server.call("GET", "/api/conversations/2")[0] == 200
 
 
-@pytest.mark.long
 @pytest.mark.own_window
 def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: Page, server: ServerProcess) -> None:
     fill(server, 3)
@@ -99,6 +93,7 @@ def test_undo_waits_ten_seconds_and_longer_while_somebody_reaches_for_it(page: P
     expect(toast).to_have_count(0)
 
 
+@pytest.mark.every_time
 def test_the_conversation_on_the_page_is_renamed_in_its_place_deleted_and_brought_back(page: Page) -> None:
     ask_many(page, 1)
     choose(page, "Question 1", "Rename")
@@ -127,7 +122,6 @@ def test_the_conversation_on_the_page_is_renamed_in_its_place_deleted_and_brough
     expect(row(page, "A better title")).to_be_visible()
 
 
-@pytest.mark.long
 def test_a_note_of_what_was_deleted_goes_with_the_next_question(page: Page, server: ServerProcess) -> None:
     fill(server, 1)
     server.call("DELETE", "/api/conversations/1")
@@ -138,7 +132,6 @@ def test_a_note_of_what_was_deleted_goes_with_the_next_question(page: Page, serv
     expect(note).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     ask_many(page, 1)
     with page.expect_download() as started:
@@ -149,7 +142,6 @@ def test_a_conversation_is_exported_from_its_row(page: Page) -> None:
     assert "Question 1" in Path(started.value.path()).read_text()
 
 
-@pytest.mark.long
 def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -175,7 +167,6 @@ def test_what_is_typed_is_found_as_it_is_typed_and_opens_at_its_turn(
     expect(row(page, "Question 1")).to_be_visible()
 
 
-@pytest.mark.long
 def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, server: ServerProcess) -> None:
     fill(server, 30)
     page.goto("/")
@@ -192,7 +183,6 @@ def test_what_was_found_is_renamed_and_deleted_like_everything_else(page: Page, 
     expect(page.locator(ROWS)).to_have_count(12)
 
 
-@pytest.mark.long
 def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_found(
     page: Page, server: ServerProcess
 ) -> None:
@@ -210,7 +200,6 @@ def test_a_title_half_written_is_not_kept_when_the_list_makes_room_for_what_was_
     assert [one["title"] for one in server.call("GET", "/api/conversations")[1]["conversations"]].count("Talk 2") == 1
 
 
-@pytest.mark.long
 def test_a_branch_is_marked_as_one(page: Page, server: ServerProcess) -> None:
     fill(server, 1, branched_from={"conversation_id": 9, "turn": 3})
     page.goto("/")

@@ -45,7 +45,6 @@ def visitor(chromium: Browser, provider: StubProvider, tmp_path: Path, server_fo
     server.kill()
 
 
-@pytest.mark.long
 def test_somebody_signs_in_links_and_signs_out_by_buttons(visitor: Page, provider: StubProvider) -> None:
     zoe = {"sub": "248", "preferred_username": "zoe", "email": "zoe@example.org"}
     button = visitor.get_by_role("link", name="Sign in with Stub")

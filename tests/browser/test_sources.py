@@ -25,6 +25,7 @@ def a_pdf() -> bytes:
     return bytes(pdf.output())
 
 
+@pytest.mark.every_time
 def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -50,7 +51,6 @@ def test_a_number_opens_its_passage_and_arrow_keys_lead_to_the_next(
     expect(drawer).to_be_hidden()
 
 
-@pytest.mark.long
 def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: ServerProcess, stub: StubModel) -> None:
     stub.default = Reply("Forty [1].")
     upload(server, "prices.md", PRICES)
@@ -70,7 +70,6 @@ def test_pointing_at_a_number_shows_what_it_stands_for(page: Page, server: Serve
     expect(preview).to_have_count(0)
 
 
-@pytest.mark.long
 def test_the_picture_of_a_page_is_enlarged(page: Page, server: ServerProcess) -> None:
     document = upload(server, "geese.pdf", a_pdf())
     page.goto(f"/documents/{document}?page=2")
@@ -85,7 +84,6 @@ def test_the_picture_of_a_page_is_enlarged(page: Page, server: ServerProcess) ->
 
 
 # That the picture is of the right part: tests/web/pages/test_document_pictures.py.
-@pytest.mark.long
 def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -114,7 +112,6 @@ def test_a_pdf_shows_the_picture_of_its_page_which_can_be_turned_and_enlarged(
     assert page.locator("#drawer mark").evaluate("mark => mark.textContent").strip().endswith(FACT)
 
 
-@pytest.mark.long
 def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -135,7 +132,6 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     expect(page.locator("#drawer mark")).to_be_visible()
 
 
-@pytest.mark.long
 def test_what_was_found_and_not_used_is_said_without_contradiction(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:
@@ -152,7 +148,6 @@ def test_what_was_found_and_not_used_is_said_without_contradiction(
     expect(second.locator(".sources summary")).to_have_text(re.compile(r"^\d+ more passages? \(not cited\)$"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [(390, 844), pytest.param((1280, 800), marks=pytest.mark.long)])
 def test_chips_with_long_names_stay_inside_the_page(
     page: Page, server: ServerProcess, stub: StubModel, size: tuple[int, int]
@@ -167,7 +162,6 @@ def test_chips_with_long_names_stay_inside_the_page(
     assert turn.evaluate("turn => turn.scrollWidth <= turn.clientWidth")
 
 
-@pytest.mark.long
 def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server: ServerProcess) -> None:
     document = upload(server, "prices.md", PRICES)
     page.goto(f"/documents/{document}?start=0&end={len(PRICES)}")
@@ -175,7 +169,6 @@ def test_the_tint_of_a_passage_begins_where_its_heading_does(page: Page, server:
     assert len({box["x"] for box in edges if box}) == 1
 
 
-@pytest.mark.long
 def test_documents_that_disagree_are_told_with_a_link_to_each(
     page: Page, server: ServerProcess, stub: StubModel
 ) -> None:

@@ -15,6 +15,7 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
+@pytest.mark.every_time
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: StubModel, server: ServerProcess) -> None:
     doomed: dict[str, Any] = {"name": "old.md"}
@@ -53,7 +54,6 @@ def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: Stub
     assert doomed["name"] not in [one["name"] for one in server.call("GET", "/api/documents")[1]["documents"]]
 
 
-@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess) -> None:
     before = server.call("GET", "/api/documents")[1]["documents"]
@@ -64,7 +64,6 @@ def test_keep_deletes_nothing(page: Page, stub: StubModel, server: ServerProcess
     assert len(server.call("GET", "/api/documents")[1]["documents"]) == len(before)
 
 
-@pytest.mark.long
 @pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page, stub: StubModel) -> None:
     usage = {"prompt_tokens": 1500, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1000}}
@@ -96,7 +95,6 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     assert copied["tools"][0]["function"]["name"] == "search_documents"
 
 
-@pytest.mark.long
 def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: ServerProcess) -> None:
     ask_many(page, 1)
     messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Question 1"}]
@@ -111,7 +109,6 @@ def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: Server
     expect(receipt.get_by_role("button", name="Copy as JSON")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_out(
     page: Page, stub: StubModel, server: ServerProcess
 ) -> None:

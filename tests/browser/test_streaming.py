@@ -33,7 +33,6 @@ def watch(page: Page) -> None:
     )
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_at_first(
     page: Page, stub: StubModel
@@ -51,7 +50,6 @@ def test_nothing_that_was_seen_goes_away_or_is_drawn_again_and_no_table_is_text_
     expect(answer.locator("h1")).to_have_text("What it says")
 
 
-@pytest.mark.long
 def test_what_is_selected_in_a_finished_block_stays_selected(
     page: Page, stub: StubModel, server: ServerProcess
 ) -> None:
@@ -67,7 +65,6 @@ def test_what_is_selected_in_a_finished_block_stays_selected(
     assert page.evaluate("getSelection().toString()") == "The first block."
 
 
-@pytest.mark.long
 def test_a_model_that_is_silent_is_not_said_to_write(page: Page, stub: StubModel) -> None:
     stub.default = Reply("Five.", hang_at=0)
     page.goto("/")
@@ -80,7 +77,6 @@ def test_a_model_that_is_silent_is_not_said_to_write(page: Page, stub: StubModel
     expect(page.locator("#turn-1.stopped .seen")).to_be_visible()
 
 
-@pytest.mark.long
 def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubModel) -> None:
     # So slow that the text fills no window, however late Stop is: a page that follows its end moves it.
     stub.default = Reply("word " * 300, seconds_between=0.2)
@@ -96,7 +92,6 @@ def test_the_text_stays_where_it_is_when_the_answer_ends(page: Page, stub: StubM
     assert answer.evaluate(place) == before
 
 
-@pytest.mark.long
 def test_a_wide_table_and_long_code_scroll_by_themselves(page: Page, stub: StubModel) -> None:
     row = "|" + " a_rather_long_cell |" * 12
     stub.default = Reply(f"{row}\n|{'---|' * 12}\n{row}\n\n```\n{'long ' * 100}\n```")

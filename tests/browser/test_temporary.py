@@ -8,6 +8,7 @@ from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_a_temporary_conversation_goes_on_is_stopped_and_is_gone(
     page: Page, server: ServerProcess, stub: StubModel

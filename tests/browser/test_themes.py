@@ -17,6 +17,7 @@ LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"
 RAISED_IN_THE_DARK = "rgb(28, 34, 33)"
 
 
+@pytest.mark.every_time
 @pytest.mark.parametrize(("system", "paper"), [("dark", DARK), pytest.param("light", LIGHT, marks=pytest.mark.long)])
 @pytest.mark.shared
 def test_every_page_follows_the_system_until_a_theme_is_chosen(page: Page, system: str, paper: str) -> None:
@@ -37,14 +38,12 @@ def test_every_page_follows_the_system_until_a_theme_is_chosen(page: Page, syste
     expect(page.locator("body")).to_have_css("background-color", paper)
 
 
-@pytest.mark.long
 def test_a_question_stands_out_from_the_page_in_the_dark(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     ask_many(page, 1)
     expect(page.locator("#turn-1 .question")).to_have_css("background-color", RAISED_IN_THE_DARK)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("width", [390, 1280])
 def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, server: ServerProcess, width: int) -> None:
     fill(server, 60)
@@ -72,7 +71,6 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
         expect(edge).to_have_attribute("aria-valuenow", "512")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("direction", ["rtl", pytest.param("ltr", marks=pytest.mark.long)])
 def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) -> None:
     page.goto("/settings?filter=max_history_turns")
@@ -86,7 +84,6 @@ def test_a_settings_value_stands_above_its_origin(page: Page, direction: str) ->
     assert outer[0] == outer[1]
 
 
-@pytest.mark.long
 def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: Page, server: ServerProcess) -> None:
     hello = "שלום עולם?"
     fill(server, 2, title=hello)
@@ -116,7 +113,6 @@ def test_what_people_wrote_reads_in_its_own_direction_wherever_it_stands(page: P
         assert set(directions) == {"rtl"}, path
 
 
-@pytest.mark.long
 def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(page: Page, stub: StubModel) -> None:
     stub.default = Reply("שלום " * 200, seconds_between=0.02)
     page.goto("/")
@@ -134,6 +130,7 @@ def test_a_question_reads_in_its_own_direction_and_stands_where_questions_stand(
     assert page.locator("#turn-1 .question").evaluate(right) == before
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_the_rules_that_go_out_are_those_that_were_written(page: Page) -> None:
     page.goto("/")
@@ -150,6 +147,7 @@ def test_the_rules_that_go_out_are_those_that_were_written(page: Page) -> None:
     assert after == before
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
@@ -163,7 +161,6 @@ def test_whoever_wants_little_motion_gets_none(page: Page) -> None:
     assert moving == []
 
 
-@pytest.mark.long
 def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(page: Page, server: ServerProcess) -> None:
     upload(server, "The handbook of the lighthouse keeper.txt", "Seventeen geese.")
     page.goto("/")
@@ -177,7 +174,6 @@ def test_the_list_of_documents_keeps_its_names_whole_beside_the_conversation(pag
     assert width > 0.95
 
 
-@pytest.mark.long
 def test_letters_of_twice_the_size_fit_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     for path in ("/documents", "/settings?filter=history", "/deleted"):

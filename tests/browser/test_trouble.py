@@ -26,7 +26,6 @@ WATCH_PIN = """() => {
 }"""
 
 
-@pytest.mark.long
 def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     context: BrowserContext, page: Page, server: ServerProcess
 ) -> None:
@@ -39,6 +38,7 @@ def test_an_answer_that_is_gone_is_not_copied_as_a_word(
     assert page.evaluate(COPIED) == "as before"
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_a_question_that_is_stopped_before_the_server_has_taken_it_is_stopped(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
@@ -58,7 +58,6 @@ def refuse_to_follow(page: Page, status: int) -> None:
     page.reload()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_an_answer_that_may_not_be_followed_says_why(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 60, seconds_between=0.2)  # It ends by itself.
@@ -69,7 +68,6 @@ def test_an_answer_that_may_not_be_followed_says_why(page: Page, stub: StubModel
     expect(page.locator("#turn-1 .state")).to_have_text("You may not see this.")
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_an_answer_is_followed_again_when_the_server_has_no_problem_any_more(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.2)
@@ -83,7 +81,6 @@ def test_an_answer_is_followed_again_when_the_server_has_no_problem_any_more(pag
     expect(page.locator("#turn-1.stopped")).to_be_visible()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_complaint(page: Page) -> None:
     conversation = ask_many(page, 1)
@@ -105,7 +102,6 @@ def test_what_says_that_the_server_is_away_goes_when_it_is_back_and_hides_no_com
     expect(complaint).to_be_hidden()
 
 
-@pytest.mark.long
 def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection(page: Page, stub: StubModel) -> None:
     stub.default = Reply("word " * 3000, seconds_between=0.05)
     page.goto("/")
@@ -125,7 +121,6 @@ def test_an_answer_that_is_followed_again_takes_back_that_there_is_no_connection
     page.get_by_role("button", name="Stop").click()
 
 
-@pytest.mark.long
 def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
     ask_many(page, 1)
     page.locator("#turn-1 .seen").click()
@@ -135,7 +130,6 @@ def test_the_focus_comes_back_to_a_link_that_was_drawn_anew(page: Page) -> None:
     expect(page.locator("#turn-1 .seen")).to_be_focused()
 
 
-@pytest.mark.long
 def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page: Page) -> None:
     ask_many(page, 1)
     held = Held(page, "**/api/query/stream*")
@@ -147,7 +141,6 @@ def test_a_question_that_is_refused_stands_before_what_was_typed_meanwhile(page:
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> None:
     address = f"/conversations/{ask_many(page, 1)}"
@@ -165,7 +158,6 @@ def test_a_view_of_the_page_that_comes_late_brings_nothing_back(page: Page) -> N
     assert page.evaluate("window.unpinned") is False
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page, server: ServerProcess) -> None:
     conversation = ask_many(page, 1)
@@ -182,7 +174,6 @@ def test_what_cannot_be_opened_in_the_drawer_leaves_the_page_as_it_is(page: Page
     assert page.url.endswith(f"/conversations/{conversation}")
 
 
-@pytest.mark.long
 def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None:
     page.goto("/")
     hint = page.locator("#drop-hint")
@@ -194,7 +185,6 @@ def test_a_picture_dragged_out_of_the_page_is_no_file_to_add(page: Page) -> None
     expect(hint).to_be_visible()
 
 
-@pytest.mark.long
 def test_later_turns_bring_no_second_way_to_the_earlier_ones(page: Page, server: ServerProcess) -> None:
     lengthen(server, 150)
     page.goto("/conversations/1?at=60#turn-60")

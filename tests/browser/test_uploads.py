@@ -31,6 +31,7 @@ def drop(page: Page, *paths: Path) -> None:
         session.send("Input.dispatchDragEvent", {"type": kind, "x": 600, "y": 400, "data": dragged})
 
 
+@pytest.mark.every_time
 @pytest.mark.own_window
 def test_chosen_and_dropped_files_are_added_and_those_that_failed_are_told_of(page: Page, tmp_path: Path) -> None:
     page.clock.install()
@@ -68,7 +69,6 @@ def test_chosen_and_dropped_files_are_added_and_those_that_failed_are_told_of(pa
     expect(uploads).to_have_count(0)
 
 
-@pytest.mark.long
 def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tmp_path: Path) -> None:
     folder, empty = tmp_path / "notes", tmp_path / "nothing"
     (folder / "deep" / "er").mkdir(parents=True)
@@ -88,7 +88,6 @@ def test_a_dropped_folder_gives_its_files_without_the_hidden_ones(page: Page, tm
     expect(page.locator("#library")).not_to_contain_text("hidden")
 
 
-@pytest.mark.long
 @pytest.mark.own_window
 def test_the_files_in_an_archive_take_its_place_in_the_list(page: Page) -> None:
     content = archive({"sea/gulls.txt": "Gulls nest.", "swans.txt": "Swans fly.", "film.mkv": b"\x1aE\xdf\xa3\0\0"})
@@ -105,7 +104,6 @@ def test_the_files_in_an_archive_take_its_place_in_the_list(page: Page) -> None:
     expect(row.locator(".tag")).to_have_text(["birds", "sea"])
 
 
-@pytest.mark.long
 def test_a_chosen_folder_gives_its_files(page: Page, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     (folder / ".git").mkdir(parents=True)
@@ -123,7 +121,6 @@ def take(route: Route) -> None:
     route.fulfill(status=202, json={"document_id": 7, "new": True, "state": "ready", "embedded": 1, "chunks": 1})
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arrive_is_sent_again(page: Page) -> None:
     held: list[Route] = []
@@ -161,7 +158,6 @@ def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arr
     expect(uploads.get_by_role("status")).to_have_text("1 file added")
 
 
-@pytest.mark.long
 @pytest.mark.settings(EMBEDDER="endpoint:e")
 def test_what_is_worked_on_is_shown_and_cancelled(page: Page, stub: StubModel) -> None:
     stub.embedding_replies.extend(Reply(status=503) for _ in range(100))
@@ -174,7 +170,6 @@ def test_what_is_worked_on_is_shown_and_cancelled(page: Page, stub: StubModel) -
     expect(page.get_by_role("region", name="Uploads").get_by_role("status")).to_have_text("1 cancelled")
 
 
-@pytest.mark.long
 def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page) -> None:
     page.goto("/documents")
     choose(page, a_file("a.txt", "Geese hiss."), a_file("b.txt", "Geese hiss."))
@@ -182,7 +177,6 @@ def test_the_same_content_chosen_twice_at_once_is_added_once_and_said(page: Page
     expect(status).to_have_text("1 file added, 1 already in your library")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.long)])
 def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProcess, count: int) -> None:
     page.goto("/documents")
@@ -197,7 +191,6 @@ def test_hundreds_of_files_do_not_freeze_the_page(page: Page, server: ServerProc
     assert page.evaluate("window.frames") > 30  # A frozen page draws none while it works.
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [(390, 844), (1280, 800)])
 @pytest.mark.shared
 def test_the_list_of_uploads_covers_neither_the_question_nor_a_row(page: Page, size: tuple[int, int]) -> None:

@@ -5,7 +5,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.testkit.server_process import ServerProcess
@@ -46,7 +45,6 @@ def link_of(page: Page, name: str) -> str:
 
 
 # What happens in them is shown in tests/documents/test_sources.py, that an open list follows it, below.
-@pytest.mark.long
 def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: ServerProcess, tmp_path: Path) -> None:
     folder, repository = tmp_path / "notes", a_repository(tmp_path / "handbook")
     folder.mkdir()
@@ -78,7 +76,6 @@ def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: Ser
     expect(states.first).to_be_visible()  # It stays open while it changes.
 
 
-@pytest.mark.long
 def test_an_open_list_in_which_nothing_happens_is_left_alone(page: Page, server: ServerProcess) -> None:
     page.goto("/")  # The first page tells the server in which time zone it is read.
     server.upload("geese.txt", "The keeper feeds seventeen geese.")
@@ -104,7 +101,6 @@ def test_an_open_list_in_which_nothing_happens_is_left_alone(page: Page, server:
     assert not page.evaluate("window.changed.some((one) => window.firstRow.contains(one))")
 
 
-@pytest.mark.long
 def test_a_source_that_is_away_says_so_until_it_is_back(page: Page, server: ServerProcess, tmp_path: Path) -> None:
     folder, away = tmp_path / "notes", tmp_path / "unmounted"
     folder.mkdir()

@@ -11,7 +11,6 @@ SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
 SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_wins(
     page: Page, server: ServerProcess
@@ -63,7 +62,6 @@ def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_w
     assert len(asked) == 2
 
 
-@pytest.mark.long
 def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerProcess) -> None:
     ask_many(page, 7)
     sentence = page.locator(".horizon .sentence")
@@ -90,6 +88,7 @@ def test_the_keyboard_alone_tries_sets_and_cancels(page: Page, server: ServerPro
     assert server.call("GET", "/api/conversations/1")[1]["max_history_turns"] == 0
 
 
+@pytest.mark.every_time
 @pytest.mark.shared
 def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_cannot_be_kept(
     page: Page, server: ServerProcess
@@ -117,7 +116,6 @@ def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_can
     expect(control.get_by_role("alert")).to_have_text("The server cannot be reached.")
 
 
-@pytest.mark.long
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
@@ -128,7 +126,6 @@ def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     assert above(page, ".horizon", "#turn-3")
 
 
-@pytest.mark.long
 def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, server: ServerProcess) -> None:
     for number in range(1, 54):
         known = {} if number == 1 else {"conversation_id": 1}
@@ -146,7 +143,6 @@ def test_a_line_above_the_turns_that_are_shown_dims_none_of_them(page: Page, ser
     expect(page.locator(".turn.beyond")).to_have_count(0)
 
 
-@pytest.mark.long
 def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     ask_many(page, 5)
     expect(page.locator(".horizon")).to_have_count(0)
@@ -156,7 +152,6 @@ def test_an_answer_moves_the_line_and_the_chip_stays(page: Page) -> None:
     expect(page.locator("#window summary")).to_have_text("Memory: last 5 turns")
 
 
-@pytest.mark.long
 @pytest.mark.settings(MODEL_CONTEXT_TOKENS="2000")
 def test_the_bar_of_tokens_comes_only_near_the_limit_and_has_its_legend(page: Page) -> None:
     ask_many(page, 1)
@@ -173,7 +168,6 @@ def test_the_bar_of_tokens_comes_only_near_the_limit_and_has_its_legend(page: Pa
     expect(bar).to_be_hidden()
 
 
-@pytest.mark.long
 @pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="")
 def test_without_a_model_there_is_no_memory_to_set(page: Page) -> None:
     ask_many(page, 1)

@@ -26,6 +26,7 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
+@pytest.mark.every_time
 def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("Five [1].")
     plain.goto("/")
@@ -39,7 +40,6 @@ def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> N
     expect(plain.locator("#turn-2.completed .answer")).to_contain_text("Five [1].")
 
 
-@pytest.mark.long
 def test_an_answer_that_takes_its_time_comes_by_itself(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("It took a while.", seconds_before=2.5)
     plain.goto("/")
@@ -49,7 +49,6 @@ def test_an_answer_that_takes_its_time_comes_by_itself(plain: Page, stub: StubMo
     expect(plain.locator("#turn-1.completed .answer")).to_have_text("It took a while.")
 
 
-@pytest.mark.long
 def test_the_window_the_settings_and_commands(plain: Page, server: ServerProcess) -> None:
     for number in range(1, 4):
         known = {} if number == 1 else {"conversation_id": 1}

@@ -79,6 +79,7 @@ def streamed(one: Payload, every: int) -> Iterator[str]:
         yield blocks.add(one.text[start:end])[1]
 
 
+@pytest.mark.every_time
 @pytest.mark.parametrize("drawn", [streamed, pytest.param(read_whole, marks=pytest.mark.long)])
 @pytest.mark.shared
 def test_an_answer_that_is_cut_anywhere_becomes_harmless_html(

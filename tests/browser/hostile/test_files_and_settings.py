@@ -12,6 +12,7 @@ from tests.browser.hostile.watch import INSPECT, Watch
 from tests.testkit.server_process import ServerProcess
 
 
+@pytest.mark.every_time
 @pytest.mark.parametrize(
     ("path", "media_type", "attached"),
     [
@@ -32,7 +33,6 @@ def test_a_file_with_hostile_texts_is_no_page(
         assert response.headers.get("Content-Disposition", "").startswith("attachment") == attached
 
 
-@pytest.mark.long
 def test_a_broken_settings_file_is_told_of_in_text(
     page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:

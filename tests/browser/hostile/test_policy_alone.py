@@ -62,18 +62,17 @@ def show(page: Page, guarded: bool, payloads: list[Payload]) -> None:
     pages.close()
 
 
+@pytest.mark.every_time
 def test_there_are_enough_texts_and_no_two_are_the_same() -> None:
     assert len({payload.text for payload in PAYLOADS}) == len(PAYLOADS) >= 1_000
 
 
-@pytest.mark.long
 def test_the_policy_alone_lets_nothing_run_and_calls_nobody(page: Page, watch: Watch, corpus: list[Payload]) -> None:
     show(page, True, [payload for payload in corpus if not payload.only_sanitised])
     assert len(watch.reports) > len(corpus) / 3, "the policy had nothing to stop"
     assert watch.trouble == {}
 
 
-@pytest.mark.long  # It changes with the texts and with Chromium, not with the product.
 @pytest.mark.parametrize("every", [EVERY, 5])
 def test_without_policy_and_sanitiser_the_same_texts_run_and_call(page: Page, watch: Watch, every: int) -> None:
     show(page, False, PAYLOADS[::every])
@@ -81,6 +80,7 @@ def test_without_policy_and_sanitiser_the_same_texts_run_and_call(page: Page, wa
     assert watch.visits > 25 / every
 
 
+@pytest.mark.every_time
 def test_what_no_policy_stops_never_becomes_html() -> None:
     texts = [payload.text for payload in PAYLOADS if payload.only_sanitised]
     assert {sign for sign in ("<meta", "<iframe") if any(sign in text for text in texts)} == {"<meta", "<iframe"}

@@ -30,6 +30,7 @@ FURTHER_VIEWS = {
 }
 
 
+@pytest.mark.every_time
 def test_a_kept_text_is_shown_as_text_in_every_place(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:
@@ -50,7 +51,6 @@ def test_a_kept_text_is_shown_as_text_in_every_place(
     assert missing == {}
 
 
-@pytest.mark.long
 def test_what_a_document_says_is_shown_as_text(
     page: Page, watch: Watch, hostile_server: ServerProcess, own_elements: list[str], corpus: list[Payload]
 ) -> None:

@@ -34,6 +34,7 @@ LOOK_ON = """
 """
 
 
+@pytest.mark.every_time
 def test_a_streamed_answer_never_becomes_more_than_text(
     page: Page, watch: Watch, server: ServerProcess, stub: StubModel, own_elements: list[str], corpus: list[Payload]
 ) -> None:
@@ -52,7 +53,6 @@ def test_a_streamed_answer_never_becomes_more_than_text(
     assert watch.reports == []
 
 
-@pytest.mark.long
 @pytest.mark.shared
 def test_what_is_sought_is_shown_as_text(
     page: Page, watch: Watch, server: ServerProcess, own_elements: list[str], corpus: list[Payload]
