@@ -1,5 +1,5 @@
 # make run    start the assistant on http://127.0.0.1:8000
-# make test   run the tests (seven minutes on two cores)
+# make test   run the tests (four minutes on two cores)
 # make test-long  everything: every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
@@ -18,9 +18,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# A test waits for its server and its browser, too: with two processes more than cores, two cores are hardly ever idle.
+# A test waits for its server and its browser, too: with a process more than cores, two cores are hardly ever idle.
 # Each further one costs 10 s of CPU time, to load everything and to collect the tests.
-PARALLEL := -n $$(($$(nproc) + 2)) --maxprocesses 8 --dist worksteal
+PARALLEL := -n $$(($$(nproc) + 1)) --maxprocesses 8 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 # What is never imported need not be compiled, which takes a third of pip's time.

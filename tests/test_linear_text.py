@@ -15,7 +15,7 @@ CHARS = 4_000
 MAX_GROWTH = 9
 MIN_SECONDS = 0.001
 # A pattern that is not linear takes longer than a loop that copies what is before.
-CHARS_OF_A_PATTERN, MIN_SECONDS_OF_A_PATTERN = 1_200, 0.0001
+CHARS_OF_A_PATTERN, MIN_SECONDS_OF_A_PATTERN = 2_000, 0.0002
 # So that each test with every text ends in time.
 SHARES = 3
 # An exponential pattern doesn't come to the end of more.
