@@ -26,6 +26,7 @@ from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web import create_app
 from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import StubModel
 from tests.testkit.unconfined import read_apart, read_here
 
@@ -68,8 +69,25 @@ def application(folder: Path, begun: Path, stub: StubModel, **more: str) -> Iter
 
 
 @pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(tmp_path, served_before(migrated), stub)
+def engine(request: pytest.FixtureRequest) -> str:
+    """The database of a test's application, ``sqlite`` or ``postgresql``."""
+    return getattr(request, "param", "sqlite")
+
+
+no_model = pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="", OPENAI_API_KEY="")
+both_engines = pytest.mark.parametrize("engine", sample(["sqlite", "postgresql"]), indirect=True)
+
+
+@pytest.fixture
+def environment(
+    tmp_path: Path, migrated: Path, stub: StubModel, engine: str, request: pytest.FixtureRequest
+) -> dict[str, str]:
+    """The settings of a test's application, which begins with what the markers of the test say."""
+    library = request.node.get_closest_marker("library")
+    made = environment_in(tmp_path, served_before(migrated, *(library.args if library else ())), stub)
+    for more in reversed(list(request.node.iter_markers("settings"))):
+        made |= more.kwargs
+    return made if engine == "sqlite" else made | {"DATABASE_URL": request.getfixturevalue("postgres_database")}
 
 
 def environment_in(folder: Path, begun: Path, stub: StubModel) -> dict[str, str]:

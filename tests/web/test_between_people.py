@@ -18,10 +18,7 @@ from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.test_archive import archive_of, lines_of
 from tests.web.conftest import ask, events_of, upload
 
-
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
+pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent")
 
 
 @pytest.fixture

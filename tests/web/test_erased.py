@@ -7,10 +7,9 @@ from flask.testing import FlaskClient
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import metadata
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
-from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_erasing import EVERYWHERE, told_everywhere
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, both_engines, until, upload
 from tests.web.leftovers import (
     DELETED_WITH,
     KEPT,
@@ -21,14 +20,7 @@ from tests.web.leftovers import (
     tables_with_secret,
 )
 
-both_engines = pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
-
-
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if getattr(request, "param", "") == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment | {"HISTORY_RECALL": "2", "QUERY_REWRITING": "model"}
+pytestmark = pytest.mark.settings(HISTORY_RECALL="2", QUERY_REWRITING="model")
 
 
 def nowhere(services: Services, compressed: list[bytes]) -> bool:

@@ -17,9 +17,7 @@ from tests.web.conftest import ask, upload
 SECRET = "The password of the vault is zebracanary."
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
+pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent")
 
 
 @pytest.fixture(autouse=True)

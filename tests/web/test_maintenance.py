@@ -15,9 +15,7 @@ SENTENCE = f"{BANNER} Nothing was stored; try again later."
 MESSAGES = [{"role": "user", "content": "Why?"}]
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"MAINTENANCE": "true", "ANNOUNCEMENT": "Closed on Friday <from noon>."}
+pytestmark = pytest.mark.settings(MAINTENANCE="true", ANNOUNCEMENT="Closed on Friday <from noon>.")
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,14 @@ from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.samples import sample
-from tests.web.conftest import PAGE, ask, post
+from tests.web.conftest import PAGE, ask, both_engines, post
 from tests.web.pages.conversation_rows import fill
 
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    param = getattr(request, "param", "")
-    if param == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment if param == "for ever" else environment | {"RETENTION_DAYS": "90", "TRASH_DAYS": "10"}
+    ever = getattr(request, "param", "") == "for ever"
+    return environment if ever else environment | {"RETENTION_DAYS": "90", "TRASH_DAYS": "10"}
 
 
 def ids(client: FlaskClient, query: str = "") -> set[int]:
@@ -36,7 +34,7 @@ def make_older(services: Services, conversation_id: int, **days: int) -> None:
         connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
 
 
-@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
+@both_engines
 def test_what_nobody_used_moves_to_the_trash_and_is_erased_there(client: FlaskClient, services: Services) -> None:
     fill(services, 5)
     for number, days in ((1, 91), (2, 89), (3, 91)):
@@ -154,7 +152,8 @@ def test_what_is_imported_is_not_old_at_once(client: FlaskClient, services: Serv
     assert len(ids(client)) == 1
 
 
-@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql", "for ever"]), indirect=True)
+@both_engines
+@pytest.mark.parametrize("environment", sample(["", "for ever"]), indirect=True)
 def test_what_moves_into_a_project_with_fewer_days_is_not_old_at_once(client: FlaskClient, services: Services) -> None:
     fill(services, 2)
     short = client.post("/api/projects", json={"name": "Short", "retention_days": 10}).json["project_id"]
@@ -200,7 +199,8 @@ def test_a_project_may_keep_its_conversations_longer_or_not_as_long(
     assert refused.json["error"]["message"].startswith("retention_days is 0; it must be a whole number from 1 to 36500")
 
 
-@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql", "for ever"]), indirect=True)
+@both_engines
+@pytest.mark.parametrize("environment", sample(["", "for ever"]), indirect=True)
 def test_a_shared_projects_retention_is_set_by_its_owner_and_moves_nobody_elses(app: Flask, services: Services) -> None:
     with quick_passwords():
         for name in ("Ann", "Ben"):

@@ -1,6 +1,5 @@
 """A deletion that the model calls for waits for a person's word: yes, no, or something else first."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,14 +13,12 @@ from rag_assistant.services import Services
 from rag_assistant.storage.tables import messages
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call
-from tests.web.conftest import ask, environment_in, served_before, upload
+from tests.web.conftest import ask, upload
 
-
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(
-        tmp_path, served_before(migrated, *((f"draft{n}.txt", f"Draft number {n}.") for n in (1, 2))), stub
-    ) | {"RETRIEVAL_MODE": "agent"}
+pytestmark = [
+    pytest.mark.library(*((f"draft{n}.txt", f"Draft number {n}.") for n in (1, 2))),
+    pytest.mark.settings(RETRIEVAL_MODE="agent"),
+]
 
 
 def deletion(client: FlaskClient, stub: StubModel) -> tuple[dict[str, Any], list[int]]:

@@ -1,6 +1,5 @@
 """Corrections travel: what was changed after an answer that rests on it stands beside that answer."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from flask.testing import FlaskClient
 
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
-from tests.web.conftest import PAGE, ask, environment_in, served_before, until, upload
+from tests.web.conftest import PAGE, ask, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 QUESTION = "What does the lighthouse lamp burn?"
@@ -31,9 +30,7 @@ def put_in_its_place(client: FlaskClient, document: int, text: str) -> None:
     until(lambda: text.split("\n")[0] in client.get(f"/documents/{document}", headers=PAGE).text)
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP)), stub)
+pytestmark = pytest.mark.library(("lamp.txt", LAMP))
 
 
 @pytest.fixture

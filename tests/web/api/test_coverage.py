@@ -3,7 +3,6 @@
 import json
 import re
 import threading
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -11,13 +10,12 @@ from flask.testing import FlaskClient
 from rag_assistant.answering.coverage import TOO_LARGE
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, served_before, until, upload
+from tests.web.conftest import PAGE, ask, no_model, until, upload
 
 ASSETS = "asset,place,price\n" + "".join(f"A{n},{'Oslo' if n % 2 else 'Bergen'},{n}\n" for n in range(1, 41))
 MINUTES = "# Minutes\n\n" + "\n\n".join(
     f"## Topic {n}\n\n{'The roof was discussed at length. ' * 16}" for n in range(3)
 )
-NO_MODEL = "no model"
 LONG = "# Chronicle\n\n" + "\n\n".join(f"## Year {n}\n\n{'The herring came to the harbour. ' * 16}" for n in range(9))
 
 
@@ -26,21 +24,14 @@ def short_documents_are_very_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assistant.answering.coverage.MAX_WHOLE_CHARS", 2_500)
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
-    documents = ("assets.csv", ASSETS), ("minutes.md", MINUTES), ("chronicle.md", LONG)
-    environment = environment_in(tmp_path, served_before(migrated, *documents), stub)
-    more = getattr(request, "param", {})
-    if more == NO_MODEL:
-        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
-    return environment | more
+pytestmark = pytest.mark.library(("assets.csv", ASSETS), ("minutes.md", MINUTES), ("chronicle.md", LONG))
 
 
 def said_to(stub: StubModel) -> str:
     return str(stub.requests[-1].messages[-1]["content"])
 
 
-@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@no_model
 def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskClient) -> None:
     computed = ask(client, "How many assets are in Oslo?")
     assert computed["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
@@ -52,7 +43,7 @@ def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskC
     assert "coverage" not in ask(client, "When did the herring come?")["search"]
 
 
-@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@no_model
 @pytest.mark.parametrize(
     ("question", "captions"),
     sample(
@@ -210,7 +201,7 @@ def test_a_model_that_fails_is_not_asked_for_every_part(
     assert "4 of 5 requests to read the documents got no usable answer." in answer["notes"]
 
 
-@pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "400"}], indirect=True)
+@pytest.mark.settings(READING_TOKEN_BUDGET="400")
 def test_reading_that_costs_too_much_is_not_begun(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Herring [1]."))
     answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])
@@ -221,7 +212,7 @@ def test_reading_that_costs_too_much_is_not_begun(client: FlaskClient, stub: Stu
     )
 
 
-@pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "0"}], indirect=True)
+@pytest.mark.settings(READING_TOKEN_BUDGET="0")
 def test_of_a_long_document_a_model_is_told_how_much_it_reads(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Herring [1]."))
     answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])

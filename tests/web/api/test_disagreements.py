@@ -1,7 +1,5 @@
 """Documents that state different values: the reader and the model are told, and the receipt has it."""
 
-from pathlib import Path
-
 import pytest
 from flask.testing import FlaskClient
 from msgspec import convert
@@ -10,21 +8,16 @@ from rag_assistant.records import Disagreement
 from rag_assistant.services import Services
 from rag_assistant.web.mcp.tools import AssistantTools
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, environment_in, events_of, served_before
+from tests.web.conftest import ask, events_of, no_model
 
 OLD = "# Refunds\n\nValid from: 2023-01-04\n\nCustomers may return goods within 30 days of purchase for a full refund."
 NEW = OLD.replace("2023-01-04", "2024-05-31").replace("30 days", "60 days")
 QUESTION = "How many days do I have to return goods?"
-NO_MODEL = "no model"
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
-    documents = ("refunds-2023.md", OLD), ("refunds-2024.md", NEW), ("herons.md", "Herons nest in March and in April.")
-    environment = environment_in(tmp_path, served_before(migrated, *documents), stub)
-    if getattr(request, "param", "") == NO_MODEL:
-        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
-    return environment
+pytestmark = pytest.mark.library(
+    ("refunds-2023.md", OLD), ("refunds-2024.md", NEW), ("herons.md", "Herons nest in March and in April.")
+)
 
 
 def test_the_caller_the_model_and_the_receipt_are_told(client: FlaskClient, stub: StubModel) -> None:
@@ -56,7 +49,7 @@ def test_a_stream_tells_the_same_as_a_plain_answer(client: FlaskClient) -> None:
     assert start["search"]["disagreements"] == plain["search"]["disagreements"]
 
 
-@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@no_model
 def test_quotes_tell_it_too(client: FlaskClient) -> None:
     answer = ask(client, QUESTION)
     assert answer["model"] == "quotes"

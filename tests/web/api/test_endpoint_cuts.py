@@ -42,9 +42,7 @@ def asked_for_its_limit(stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(client_module, "OWN_ADDRESSES", OWN_ADDRESSES)
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"MAX_HISTORY_TURNS": "20"}
+pytestmark = pytest.mark.settings(MAX_HISTORY_TURNS="20")
 
 
 def cut_answer(client: FlaskClient, conversation: int | None = None) -> dict[str, Any]:

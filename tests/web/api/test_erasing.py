@@ -7,19 +7,12 @@ from flask.testing import FlaskClient
 
 from rag_assistant.records.errors import HistoryChanged
 from rag_assistant.services import Services
-from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, view
-from tests.web.conftest import PAGE, ask, post, until, upload
+from tests.web.conftest import PAGE, ask, both_engines, post, until, upload
 from tests.web.leftovers import SECRET, compressed_with_secret, files_with, tables_with_secret
 
-
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    environment |= {"HISTORY_RECALL": "2", "QUERY_REWRITING": "model"}
-    if getattr(request, "param", "") == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment
+pytestmark = pytest.mark.settings(HISTORY_RECALL="2", QUERY_REWRITING="model")
 
 
 def erase(client: FlaskClient, turn: int) -> Any:
@@ -74,7 +67,7 @@ EVERYWHERE = {
 }
 
 
-@pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
+@both_engines
 def test_nothing_of_an_erased_turn_is_left_in_any_table_or_file(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:

@@ -1,6 +1,5 @@
 """What an answer cited stays: its passages come along with a question that leans on it, and with a turn recalled."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from flask.testing import FlaskClient
 
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, environment_in, served_before, until, upload
+from tests.web.conftest import ask, no_model, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
@@ -16,13 +15,10 @@ ABOUT_THE_LAMP = "What does the lighthouse lamp burn?"
 LEANING = "What about a boat?"
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
-    return (
-        environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP), ("boat.txt", BOAT)), stub)
-        | {"QUERY_REWRITING": "words", "MAX_PASSAGES": "1"}
-        | getattr(request, "param", {})
-    )
+pytestmark = [
+    pytest.mark.library(("lamp.txt", LAMP), ("boat.txt", BOAT)),
+    pytest.mark.settings(QUERY_REWRITING="words", MAX_PASSAGES="1"),
+]
 
 
 @pytest.fixture
@@ -81,14 +77,14 @@ def test_what_does_not_stand_in_the_library_any_more_does_not_come_along(
     assert evidence_of(next_answer(client, lamp, **scope)) == []
 
 
-@pytest.mark.parametrize("environment", [{"PASSAGES_TOKEN_BUDGET": "100"}], indirect=True)
+@pytest.mark.settings(PASSAGES_TOKEN_BUDGET="100")
 def test_it_keeps_to_the_budget_of_the_passages(client: FlaskClient, lamp: dict[str, Any]) -> None:
     upload(client, "What about a boat? " * 20, "boats.txt")
     answer = next_answer(client, lamp)
     assert [one["document"] for one in answer["sources"]] == ["boats.txt"]
 
 
-@pytest.mark.parametrize("environment", [{"MAX_HISTORY_TURNS": "1"}], indirect=True)
+@pytest.mark.settings(MAX_HISTORY_TURNS="1")
 def test_it_comes_back_with_a_turn_that_fell_out_of_view(
     client: FlaskClient, stub: StubModel, lamp: dict[str, Any]
 ) -> None:
@@ -100,9 +96,7 @@ def test_it_comes_back_with_a_turn_that_fell_out_of_view(
     assert found == ["lamp.txt"] or evidence_of(answer) == [(2, "lamp.txt", 1)]
 
 
-@pytest.mark.parametrize(
-    "environment", [{"OPENAI_BASE_URL": "", "OPENAI_MODEL": "", "OPENAI_API_KEY": ""}], indirect=True
-)
+@no_model
 def test_without_a_model_it_is_quoted(client: FlaskClient, lamp: dict[str, Any]) -> None:
     answer = next_answer(client, lamp, "And what does that burn?")
     assert "lamp.txt" in {one["document"] for one in answer["sources"]}

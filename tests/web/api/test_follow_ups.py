@@ -1,7 +1,6 @@
 """Questions that lean on the conversation: searched with what they lean on; what stands alone stays as it is."""
 
 import threading
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -11,17 +10,13 @@ from rag_assistant.conversations.summary_lines import LEAD
 from rag_assistant.web import create_app
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, environment_in, served_before, until, upload
+from tests.web.conftest import ask, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment_in(tmp_path, served_before(migrated, ("lamp.txt", LAMP), ("boat.txt", BOAT)), stub) | {
-        "QUERY_REWRITING": getattr(request, "param", "words")
-    }
+pytestmark = pytest.mark.library(("lamp.txt", LAMP), ("boat.txt", BOAT))
 
 
 def first_document(answer: dict) -> str:  # type: ignore[type-arg]
@@ -61,13 +56,13 @@ def test_what_the_model_does_not_see_nothing_leans_on(client: FlaskClient) -> No
     assert ask(client, "And why?", conversation_id=conversation)["search"]["by"] == "question"
 
 
-@pytest.mark.parametrize("environment", ["off"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="off")
 def test_follow_ups_can_be_left_alone(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     assert ask(client, "And why?", conversation_id=first["conversation_id"])["search"]["by"] == "question"
 
 
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_connected_model_puts_it_into_words_that_stand_alone(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
@@ -95,7 +90,7 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(client: FlaskClie
     assert receipt["request"]["messages"] == answering.messages
 
 
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_question_that_stands_alone_takes_no_request_more(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)
@@ -103,7 +98,7 @@ def test_a_question_that_stands_alone_takes_no_request_more(client: FlaskClient,
     assert len(stub.requests) == before + 1
 
 
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 @pytest.mark.parametrize(
     "useless",
     sample(
@@ -126,7 +121,7 @@ def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: Stu
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_model_that_never_rewrites_is_rarely_asked_to(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +139,7 @@ def test_a_model_that_never_rewrites_is_rarely_asked_to(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_model_that_is_too_busy_to_rewrite_is_asked_again(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,7 +156,7 @@ def test_a_model_that_is_too_busy_to_rewrite_is_asked_again(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -174,7 +169,7 @@ def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     assert "was saved" not in caplog.text
 
 
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_stop_ends_a_rewriting_at_once(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     before = len(stub.requests)

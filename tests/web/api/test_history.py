@@ -95,11 +95,8 @@ def test_a_turn_that_does_not_exist_cannot_be_pinned(client: FlaskClient) -> Non
     assert client.patch(f"/api/turns/{turn}", json={"pinned": "yes"}).status_code == 422
 
 
+@pytest.mark.settings(WINDOW_SLACK="2", MAX_HISTORY_TURNS="3")
 class TestSlack:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"WINDOW_SLACK": "2", "MAX_HISTORY_TURNS": "3"}
-
     def test_the_prefix_stands_while_the_window_grows(self, client: FlaskClient, stub: StubModel) -> None:
         conversation = conversation_of(client, 6)
         starts, prefixes, notices = [], [], []

@@ -40,11 +40,8 @@ def test_a_mark_on_a_failed_turn_holds_after_its_retry(
     assert [message["role"] for message in stub.requests[-1].messages] == ["system", "user"]
 
 
+@pytest.mark.settings(HISTORY_RECALL="1", MAX_HISTORY_TURNS="1", HISTORY_TOKEN_BUDGET="400")
 class TestRecallThatDoesNotFit:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"HISTORY_RECALL": "1", "MAX_HISTORY_TURNS": "1", "HISTORY_TOKEN_BUDGET": "400"}
-
     def test_it_is_left_away(self, client: FlaskClient, stub: StubModel) -> None:
         stub.replies.append(Reply("zebra " * 250))
         conversation = ask(client, "Tell me of the zebra.")["conversation_id"]
@@ -142,11 +139,8 @@ def test_undo_takes_back_no_choice_that_was_made_later(client: FlaskClient) -> N
     assert (undone["undone"], undone["max_history_turns"], undone["on_overflow"]) == ("pin", 1, "ask")
 
 
+@pytest.mark.settings(MODEL_CONTEXT_TOKENS="3000", ON_OVERFLOW="compact", MAX_HISTORY_TURNS="null")
 class TestSmallModel:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"MODEL_CONTEXT_TOKENS": "3000", "ON_OVERFLOW": "compact", "MAX_HISTORY_TURNS": "null"}
-
     @pytest.mark.long
     @pytest.mark.parametrize("turns", [15, pytest.param(40, marks=pytest.mark.long)])
     def test_a_long_talk_never_ends_without_memory(self, client: FlaskClient, stub: StubModel, turns: int) -> None:
@@ -234,11 +228,8 @@ def test_calls_that_nobody_offered_are_passed_over(client: FlaskClient, stub: St
     assert (answer["answer"], answer["steps"]) == ("Anyway.", [])
 
 
+@pytest.mark.settings(RETRIEVAL_MODE="agent")
 class TestOddCalls:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"RETRIEVAL_MODE": "agent"}
-
     @pytest.mark.parametrize(
         "call",
         [

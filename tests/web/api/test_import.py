@@ -160,9 +160,7 @@ def test_a_form_without_a_file_is_refused(client: FlaskClient) -> None:
     assert 'it must have one file, "file", and nothing else' in refused.json["error"]["message"]
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"MAX_UPLOAD_MB": "1"}
+pytestmark = pytest.mark.settings(MAX_UPLOAD_MB="1")
 
 
 def test_a_file_that_is_too_large_is_refused(client: FlaskClient, services: Services) -> None:

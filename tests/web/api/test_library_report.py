@@ -30,9 +30,7 @@ GARBLED = (
 )
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"MAX_PASSAGES": "1"}
+pytestmark = pytest.mark.settings(MAX_PASSAGES="1")
 
 
 def report_of(client: FlaskClient) -> Any:

@@ -16,16 +16,12 @@ from rag_assistant.services import Services
 from rag_assistant.web.mcp.protocol import STATELESS
 from tests.testkit.event_loop import run_apart
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import environment_in, served_before, until
+from tests.web.conftest import until
 
 KEY = "io.modelcontextprotocol/"
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(
-        tmp_path, served_before(migrated, ("hours.txt", "The office closes at nineteen o'clock.")), stub
-    )
+pytestmark = pytest.mark.library(("hours.txt", "The office closes at nineteen o'clock."))
 
 
 def post(client: FlaskClient, method: str, params: dict[str, Any] | None = None, **more: Any) -> Any:

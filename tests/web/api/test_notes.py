@@ -19,22 +19,9 @@ from tests.web.api.test_erasing import (
     tables_with_secret,
 )
 from tests.web.api.tool_calls import call
-from tests.web.conftest import PAGE, ask
+from tests.web.conftest import PAGE, ask, both_engines
 
 QUESTION = "What may Iris not eat, nuts perhaps?"
-
-
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    param = getattr(request, "param", "")
-    if param == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment | (param if isinstance(param, dict) else {})
-
-
-both_engines = pytest.mark.parametrize(
-    "environment", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)], indirect=True
-)
 
 
 def note(client: FlaskClient, text: str = "Iris may not eat nuts.", **more: Any) -> Any:
@@ -67,7 +54,7 @@ def test_a_note_is_quoted_beside_a_question_about_it_and_told(client: FlaskClien
     assert ask(client, "How deep is the harbour of Bremerhaven?")["history"]["notes"] == []
 
 
-@pytest.mark.parametrize("environment", [{"RETRIEVAL_MODE": "agent", "PROPOSE_NOTES": "true"}], indirect=True)
+@pytest.mark.settings(RETRIEVAL_MODE="agent", PROPOSE_NOTES="true")
 def test_a_model_proposes_a_note_and_none_is_sent_before_a_person_accepts_it(
     client: FlaskClient, stub: StubModel
 ) -> None:
@@ -93,7 +80,7 @@ def test_a_model_proposes_a_note_and_none_is_sent_before_a_person_accepts_it(
     assert client.get("/api/notes").json["notes"] == []
 
 
-@pytest.mark.parametrize("environment", [{"RETRIEVAL_MODE": "agent"}], indirect=True)
+@pytest.mark.settings(RETRIEVAL_MODE="agent")
 def test_no_note_is_proposed_where_that_is_not_switched_on(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.extend([Reply(tool_calls=[call("remember", text="Iris may not eat nuts.")]), Reply("Bread.")])
     assert ask(client, "I may not eat nuts. What can I eat?")["notes"] == []
@@ -165,7 +152,7 @@ def test_a_command_keeps_a_note_and_refuses_none(client: FlaskClient) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("how", ["turn", "conversation"])
 def test_a_note_goes_with_its_turn_from_receipts_too(
     client: FlaskClient, stub: StubModel, services: Services, how: str

@@ -13,21 +13,14 @@ from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
 from tests.testkit.pdfs import chart_pdf
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, upload
+from tests.web.conftest import PAGE, ask, no_model, upload
 
 TEXT = "The keeper counts the geese at the lighthouse every spring; the counts of five years are shown below."
 QUESTION = "How many geese were counted at the lighthouse each year?"
 UNREAD = "Page 2 of geese.pdf has a figure that was not read."
 
 
-NO_MODEL = "no model"
-
-
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if getattr(request, "param", "") == NO_MODEL:
-        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
-    return environment | {"MODEL_IMAGES": "true"}
+pytestmark = pytest.mark.settings(MODEL_IMAGES="true")
 
 
 @pytest.fixture
@@ -139,7 +132,7 @@ def test_a_figure_is_named_where_it_may_matter(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
+@no_model
 @pytest.mark.parametrize(
     ("question", "is_told"),
     [

@@ -23,9 +23,7 @@ def data_url(content: bytes = PNG_BYTES, kind: str = "png") -> str:
 PICTURE, OTHER = data_url(), data_url(b"\xff\xd8\xff" + bytes(100), "jpeg")
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"MODEL_IMAGES": "true"}
+pytestmark = pytest.mark.settings(MODEL_IMAGES="true")
 
 
 def parts(text: str, *pictures: str) -> list[dict[str, Any]]:

@@ -294,11 +294,8 @@ def test_a_parameter_that_counts_for_nothing_is_refused(empty: FlaskClient, path
     assert refused.json["error"]["message"] == f"Unknown parameter: limits. {path} {known}"
 
 
+@pytest.mark.settings(MAX_PASSAGES="0")
 class TestWithoutPassages:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"MAX_PASSAGES": "0"}
-
     def test_documents_are_not_searched_and_not_called_empty(self, client: FlaskClient, stub: StubModel) -> None:
         upload(client, "The office closes at nineteen o'clock on Fridays.")
         answer = ask(client, "When does the office close on Fridays?")

@@ -24,7 +24,7 @@ from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, events_of, post, served_before, until, upload
+from tests.web.conftest import PAGE, ask, events_of, no_model, post, until, upload
 
 NOTE = """# The lighthouse
 
@@ -36,14 +36,7 @@ The boat of the harbour master was painted green in spring.
 """
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    """The settings of somebody who has connected no model."""
-    return {
-        name: value
-        for name, value in environment_in(tmp_path, served_before(migrated, ("lighthouse.md", NOTE)), stub).items()
-        if not name.startswith("OPENAI")
-    }
+pytestmark = [pytest.mark.library(("lighthouse.md", NOTE)), no_model]
 
 
 def test_it_answers_with_a_sentence_of_the_documents_and_its_source(client: FlaskClient) -> None:

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 from flask.testing import FlaskClient
 
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_versions import regenerated
-from tests.web.conftest import ask
+from tests.web.conftest import ask, both_engines
 
 
 def rate(client: FlaskClient, turn: int, rating: str, **fields: Any) -> Any:
@@ -20,11 +19,7 @@ def listed(client: FlaskClient, query: str = "") -> Any:
     return client.get(f"/api/ratings{query}").json
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if request.param == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment
+pytestmark = both_engines
 
 
 def test_a_rating_is_given_changed_and_taken_back(client: FlaskClient) -> None:

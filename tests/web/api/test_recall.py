@@ -11,11 +11,8 @@ from tests.web.api.conversations import kept, run, turn_ids
 from tests.web.conftest import PAGE, ask, until
 
 
+@pytest.mark.settings(HISTORY_RECALL="2", MAX_HISTORY_TURNS="2")
 class TestRecall:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"HISTORY_RECALL": "2", "MAX_HISTORY_TURNS": "2"}
-
     def test_a_left_out_turn_comes_back_quoted_when_the_question_is_about_it(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
@@ -91,11 +88,8 @@ class TestRecall:
         assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [])
 
 
+@pytest.mark.settings(HISTORY_RECALL="5", MAX_HISTORY_TURNS="1")
 class TestMoreThanIsRecalled:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"HISTORY_RECALL": "5", "MAX_HISTORY_TURNS": "1"}
-
     @pytest.mark.long
     def test_turns_that_are_about_a_question_beyond_those_recalled_are_told(self, client: FlaskClient) -> None:
         conversation = kept(client, "My cat is called Mimi.").conversation_id
@@ -108,11 +102,8 @@ class TestMoreThanIsRecalled:
         assert sorted([*recalled, *told]) == list(range(1, 8))
 
 
+@pytest.mark.settings(HISTORY_RECALL="0", MAX_HISTORY_TURNS="2")
 class TestMissing:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"HISTORY_RECALL": "0", "MAX_HISTORY_TURNS": "2"}
-
     def test_a_turn_that_is_not_sent_is_named_and_one_click_brings_it_back(
         self, client: FlaskClient, stub: StubModel
     ) -> None:

@@ -15,7 +15,7 @@ from rag_assistant.services import Services
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import FILLER
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, both_engines, until, upload
 
 SENTENCE = "The {0} keeper of the {0} lighthouse feeds seventeen {0} geese at nine in the {0} morning. "
 TABLE = "\n\n| goose | weight |\n|---|---|\n" + "".join(f"| goose {n} of {{0}} | {n} kg |\n" for n in range(12))
@@ -40,11 +40,7 @@ STEPS = st.lists(
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    mode, database = request.param
-    environment |= {"QUERY_REWRITING": "model", "RETRIEVAL_MODE": mode, "CHUNK_CHARS": "200"}
-    if database == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment
+    return environment | {"QUERY_REWRITING": "model", "RETRIEVAL_MODE": request.param, "CHUNK_CHARS": "200"}
 
 
 class Life:
@@ -187,13 +183,11 @@ def shown(receipt: dict[str, Any]) -> str:
     return json.dumps([[request.get(name) for name in names] for request in requests])
 
 
-KINDS = [("always", "sqlite"), ("agent", "sqlite"), ("always", "postgresql")]
-
-
 AS_THEY_COME = settings(deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("environment", sample(map(pytest.param, KINDS)), indirect=True)
+@both_engines
+@pytest.mark.parametrize("environment", sample(["always", "agent"]), indirect=True)
 @settings(AS_THEY_COME, max_examples=2)
 @given(steps=STEPS)
 def test_what_is_read_back_is_what_was_sent(
@@ -210,7 +204,8 @@ def test_what_is_read_back_is_what_was_sent(
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("environment", KINDS, indirect=True)
+@both_engines
+@pytest.mark.parametrize("environment", ["always", "agent"], indirect=True)
 @settings(AS_THEY_COME, max_examples=40)
 @given(steps=STEPS)
 def test_it_is_in_many_more_conversations(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
@@ -12,18 +11,14 @@ from rag_assistant.retrieval.search import NOT_RERANKED
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, environment_in, served_before
+from tests.web.conftest import ask
 
 ONE = "The lighthouse keeper feeds geese at the lighthouse."
 OTHER = "A lighthouse stands on rocks, and ships pass it."
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    """A library of two documents, of which the search alone puts the first in front."""
-    return environment_in(tmp_path, served_before(migrated, ("one.txt", ONE), ("other.txt", OTHER)), stub) | {
-        "RERANK_MODEL": "ranker"
-    }
+# The search alone puts the first in front.
+pytestmark = [pytest.mark.library(("one.txt", ONE), ("other.txt", OTHER)), pytest.mark.settings(RERANK_MODEL="ranker")]
 
 
 @pytest.fixture

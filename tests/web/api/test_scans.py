@@ -28,12 +28,10 @@ NO_TEXT = "no readable text, but a scan, a picture, or letters that the font doe
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 RECOGNISE = "rag_assistant.documents.reading.recognise"
 pytest.importorskip("rapidocr", reason="the extra ocr is not installed")
-pytestmark = pytest.mark.skipif(not FONT.exists(), reason="Debian's fonts-dejavu-core is not installed")
-
-
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"OCR": "auto"} | getattr(request, "param", {})
+pytestmark = [
+    pytest.mark.skipif(not FONT.exists(), reason="Debian's fonts-dejavu-core is not installed"),
+    pytest.mark.settings(OCR="auto"),
+]
 
 
 def a_scan(*lines: str, kind: str = "PNG") -> bytes:
@@ -218,7 +216,7 @@ def test_without_the_extra_each_document_says_how_to_get_it_and_is_read_once_it_
         services.close()
 
 
-@pytest.mark.parametrize("environment", [{"OCR": "off"}], indirect=True)
+@pytest.mark.settings(OCR="off")
 def test_switched_off_is_said_for_each_document(client: FlaskClient, recogniser: Recogniser) -> None:
     scan = upload(client, a_pdf(a_scan("x"), a_scan("x")), "scan.pdf")
     assert scan["state"] == "failed"

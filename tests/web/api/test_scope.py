@@ -1,6 +1,5 @@
 """Which documents a conversation is about: kept with it, set by the API, and left aside by a question that says so."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from flask.testing import FlaskClient
 
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import StubModel
-from tests.web.conftest import PAGE, ask, environment_in, served_before
+from tests.web.conftest import PAGE, ask
 
 GEESE = "The lighthouse keeper feeds seventeen geese."
 DUCKS = "The lighthouse keeper feeds three ducks."
@@ -19,9 +18,7 @@ def named(answer: dict[str, Any]) -> set[str]:
     return {source["document"] for source in answer["sources"]}
 
 
-@pytest.fixture
-def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-    return environment_in(tmp_path, served_before(migrated, ("geese.txt", GEESE), ("ducks.txt", DUCKS)), stub)
+pytestmark = pytest.mark.library(("geese.txt", GEESE), ("ducks.txt", DUCKS))
 
 
 @pytest.fixture

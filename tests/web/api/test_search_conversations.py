@@ -9,7 +9,6 @@ from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
 from tests.testkit.people import add_person, client_of, quick_passwords
-from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_erasing import (
     SECRET,
@@ -20,19 +19,12 @@ from tests.web.api.test_erasing import (
     regenerate,
     tables_with_secret,
 )
-from tests.web.conftest import ask, upload
+from tests.web.conftest import ask, both_engines, upload
 
 QUESTION = "Which harbour does the ferry of Mimi leave from?"
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if getattr(request, "param", "") == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment | {"SEARCH_CONVERSATIONS": "mine"}
-
-
-both_engines = pytest.mark.parametrize("environment", sample(["sqlite", "postgresql"]), indirect=True)
+pytestmark = pytest.mark.settings(SEARCH_CONVERSATIONS="mine")
 
 
 def told(
@@ -151,7 +143,7 @@ def test_nobody_finds_what_another_person_said(
     assert past(ask(ann, QUESTION))
 
 
-@pytest.mark.parametrize("environment", sample(sample(["sqlite", "postgresql"])), indirect=True)
+@both_engines
 @pytest.mark.parametrize("how", ["turn", "conversation"])
 def test_what_is_erased_is_gone_from_receipts_and_sources_of_other_conversations(
     client: FlaskClient, stub: StubModel, services: Services, how: str

@@ -16,9 +16,7 @@ NOTE = (
 GEESE = "How many geese does the keeper of the lighthouse feed?"
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"OPENAI_MODEL": "tiny-1.5b-instruct", "RETRIEVAL_MODE": "agent"}
+pytestmark = pytest.mark.settings(OPENAI_MODEL="tiny-1.5b-instruct", RETRIEVAL_MODE="agent")
 
 
 @pytest.fixture
@@ -98,11 +96,8 @@ def test_a_model_that_fails_leaves_the_quotes(client: FlaskClient, stub: StubMod
     assert MODEL_LEAD.strip() not in answer["answer"]
 
 
+@pytest.mark.settings(WHEN_MODEL_FAILS="quote")
 class TestQuotedInstead:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"WHEN_MODEL_FAILS": "quote"}
-
     @pytest.mark.long
     @pytest.mark.usefixtures("library")
     def test_if_quotes_take_its_place_those_before_its_answer_do(self, client: FlaskClient, stub: StubModel) -> None:
@@ -153,11 +148,8 @@ def test_a_task_is_not_answered_with_quotes_and_reads_whole_sections(client: Fla
     assert "…" not in stub.requests[0].messages[-1]["content"]
 
 
+@pytest.mark.settings(SMALL_MODEL="off", RETRIEVAL_MODE="always")
 class TestSwitchedOff:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"SMALL_MODEL": "off", "RETRIEVAL_MODE": "always"}
-
     @pytest.mark.usefixtures("library")
     def test_it_is_asked_as_any_other_model(self, client: FlaskClient, stub: StubModel) -> None:
         answer = ask(client, GEESE)
@@ -167,12 +159,8 @@ class TestSwitchedOff:
         assert client.get(f"/api/turns/{answer['turn_id']}/receipt").json["small_model"] is None
 
 
+@pytest.mark.settings(SMALL_MODEL="on", OPENAI_MODEL="gpt-9", MAX_PASSAGES="2", MAX_ANSWER_TOKENS="99")
 class TestSwitchedOn:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        more = {"SMALL_MODEL": "on", "OPENAI_MODEL": "gpt-9", "MAX_PASSAGES": "2", "MAX_ANSWER_TOKENS": "99"}
-        return environment | more
-
     @pytest.mark.long
     @pytest.mark.usefixtures("library")
     def test_a_model_of_any_name_is_asked_so_with_the_numbers_that_are_set(

@@ -11,11 +11,6 @@ from tests.web.conftest import upload
 MAX_BYTES = {5: 8000, 20: 12_000}
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | getattr(request, "param", {})
-
-
 def talk_about_a_book(client: FlaskClient, stub: StubModel, services: Services, window: int) -> Talk:
     talk = Talk(client, stub, services.database, window)
     upload(client, talk.book, "book.md")
@@ -34,7 +29,7 @@ def test_a_turn_costs_little_beside_its_text(
 
 # The longer a conversation, the more of the turns that come back are there, up to five.
 @pytest.mark.long
-@pytest.mark.parametrize("environment", [{"HISTORY_RECALL": "0"}], indirect=True)
+@pytest.mark.settings(HISTORY_RECALL="0")
 @pytest.mark.parametrize("window", [5, 20])
 def test_the_two_hundredth_turn_costs_what_the_sixtieth_did(
     client: FlaskClient, stub: StubModel, services: Services, window: int

@@ -20,7 +20,10 @@ from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import application, ask, served_before, until
 
 # To load it takes a second, in each of the processes that tests run in.
-pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -e '.[mcp]'")
+pytestmark = [
+    pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -e '.[mcp]'"),
+    pytest.mark.settings(RETRIEVAL_MODE="agent"),
+]
 PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -40,11 +43,6 @@ def kept(folder: Path) -> Iterator[Path]:
     """Where the tool server keeps what it is told to keep."""
     yield folder / "kept.txt"
     (folder / "kept.txt").unlink(missing_ok=True)
-
-
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,7 @@ from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call, results, search
 from tests.web.conftest import ask, events_of, upload
 
-
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
+pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent")
 
 
 def test_the_model_searches_by_itself_and_its_steps_are_kept(client: FlaskClient, stub: StubModel) -> None:
@@ -227,11 +224,8 @@ def test_stop_ends_the_loop_and_keeps_its_steps(client: FlaskClient, stub: StubM
     response.close()
 
 
+@pytest.mark.settings(HISTORY_TOKEN_BUDGET="1500", MAX_HISTORY_TURNS="null")
 class TestPreview:
-    @pytest.fixture
-    def environment(self, environment: dict[str, str]) -> dict[str, str]:
-        return environment | {"HISTORY_TOKEN_BUDGET": "1500", "MAX_HISTORY_TURNS": "null"}
-
     def test_it_counts_the_tools_as_the_request_does(self, client: FlaskClient, stub: StubModel) -> None:
         stub.default = Reply("word " * 150)
         conversation = ask(client, "Question 1")["conversation_id"]

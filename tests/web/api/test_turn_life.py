@@ -16,11 +16,6 @@ from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | getattr(request, "param", {})
-
-
 def start(app: Flask, **fields: Any) -> int:
     """Ask in a thread of its own and return the turn's id once it runs."""
     body = {"question": "Why?"} | fields
@@ -177,7 +172,7 @@ def test_parallel_retries_with_one_key_make_one_turn(app: Flask, stub: StubModel
     assert len(stub.requests) == 1
 
 
-@pytest.mark.parametrize("environment", [{"MAX_RUNNING_ANSWERS": "2"}], indirect=True)
+@pytest.mark.settings(MAX_RUNNING_ANSWERS="2")
 def test_more_questions_than_the_server_carries_are_refused_with_patience(
     app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,7 +312,7 @@ def test_a_second_server_on_the_same_data_is_refused(app: Flask, environment: di
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", [{"MAX_RUNNING_ANSWERS": "2"}], indirect=True)
+@pytest.mark.settings(MAX_RUNNING_ANSWERS="2")
 def test_a_stream_that_is_never_read_frees_its_place(app: Flask, stub: StubModel) -> None:
     for _ in range(3):
         response = app.test_client().post("/api/query/stream", json={"question": "Why?"}, buffered=False)

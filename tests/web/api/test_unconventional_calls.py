@@ -1,19 +1,15 @@
 """Calls that are written as text, and models that call nothing: nothing of an answer is lost or shown by mistake."""
 
 import json
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call, search
-from tests.web.conftest import ask, environment_in, served_before, upload
+from tests.web.conftest import ask, upload
 
-
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"RETRIEVAL_MODE": "agent"}
+pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent")
 
 
 @pytest.mark.parametrize(
@@ -57,16 +53,12 @@ def test_any_other_text_that_looks_like_one_is_the_answer(client: FlaskClient, s
     assert (answer["answer"], answer["steps"]) == (written, [])
 
 
+@pytest.mark.library(("note.txt", "The bicycle costs nine crowns on Sundays."))
 class TestAModelThatCallsNothing:
     """As a small one does: it answers by itself, in words that it was never given."""
 
     NOTE = "The model called no tool, so your documents were searched for it instead."
     QUESTION = "What does the bicycle cost on Sundays?"
-
-    @pytest.fixture
-    def environment(self, tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, str]:
-        begun = served_before(migrated, ("note.txt", "The bicycle costs nine crowns on Sundays."))
-        return environment_in(tmp_path, begun, stub) | {"RETRIEVAL_MODE": "agent"}
 
     def test_gets_the_documents_searched_for_it(self, client: FlaskClient, stub: StubModel) -> None:
         stub.replies.extend([Reply("The bicycle costs $10 on Sundays."), Reply("Nine crowns [1].")])

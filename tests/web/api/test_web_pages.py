@@ -18,9 +18,7 @@ URL = "http://example.org/lamp.html"
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 
 
-@pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
-    return environment | {"WEB_PAGES": "true"}
+pytestmark = pytest.mark.settings(WEB_PAGES="true")
 
 
 @pytest.fixture

@@ -339,11 +339,7 @@ def walked(client: FlaskClient, stub: StubModel, services: Services, seed: int, 
             pytest.fail(f"{shortest}\n{failure_of(new_walk(), shortest)}")
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if getattr(request, "param", None) == "postgresql":
-        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment | {"RETRIEVAL_MODE": "agent", "HISTORY_RECALL": "0"}
+pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent", HISTORY_RECALL="0")
 
 
 def test_the_model_is_sent_what_a_model_of_the_window_says(
@@ -359,7 +355,7 @@ def test_long_walks_agree_with_it_too(client: FlaskClient, stub: StubModel, serv
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("environment", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("seed", range(25, 30))
 def test_walks_on_postgresql_agree_with_it_too(
     client: FlaskClient, stub: StubModel, services: Services, seed: int

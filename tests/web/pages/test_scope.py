@@ -16,11 +16,6 @@ from tests.web.conftest import ask, post, until, upload
 from tests.web.pages.document_rows import FACT, enter
 
 
-@pytest.fixture
-def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    return environment | {"QUERY_REWRITING": getattr(request, "param", "words")}
-
-
 def test_a_question_about_what_is_not_there_is_refused(client: FlaskClient, stub: StubModel) -> None:
     upload(client, FACT, "geese.txt", tags="birds")
     for field, value, status, words in (
@@ -144,7 +139,7 @@ def test_how_a_follow_up_was_searched_is_said(client: FlaskClient) -> None:
     assert turn["search"]["follow_up_context"] in receipt
 
 
-@pytest.mark.parametrize("environment", ["model"], indirect=True)
+@pytest.mark.settings(QUERY_REWRITING="model")
 def test_a_receipt_shows_what_the_model_made_of_a_follow_up(client: FlaskClient, stub: StubModel) -> None:
     upload(client, FACT)
     conversation = ask(client, "How many geese does the lighthouse keeper feed?")["conversation_id"]
