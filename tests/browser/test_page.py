@@ -1,7 +1,6 @@
 """The page as a person uses it."""
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -145,26 +144,6 @@ def test_a_dropped_file_becomes_a_document_that_is_cited(page: Page, stub: StubM
     expect(source).to_have_text("1 keeper.txt")
     source.click()
     expect(page.locator("#drawer mark")).to_have_text("The lighthouse keeper feeds seventeen geese.")
-
-
-def test_a_broken_settings_file_is_a_banner(page: Page, server: ServerProcess) -> None:
-    path = server.environment["SETTINGS_FILE"]
-    with open(path, "w") as file:  # noqa: PTH123
-        file.write('{"max_history_turns": "ten"}')
-    server.wait_for_words("/", "settings.json line 1")
-    page.goto("/")
-    expect(page.locator(".banner.warning")).to_contain_text('settings.json line 1: max_history_turns is "ten"')
-
-
-def test_a_page_that_is_open_learns_of_a_broken_settings_file_with_the_next_answer(
-    page: Page, server: ServerProcess
-) -> None:
-    page.goto("/")
-    ask(page, "One", 1)
-    Path(server.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
-    server.wait_for_words("/", "settings.json line 1")
-    ask(page, "Two", 2)
-    expect(page.locator(".banner.warning")).to_contain_text("settings.json line 1")
 
 
 def test_a_conversation_opens_at_its_latest_turn(page: Page, stub: StubModel) -> None:

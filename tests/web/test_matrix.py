@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 import pytest
+from flask import Flask
 from werkzeug.test import TestResponse
 
 from rag_assistant.services import Services
-from rag_assistant.web import create_app
 from rag_assistant.web.routing import routes_of
 from tests.testkit.people import quick_passwords
 from tests.testkit.routes import ENDINGS, path_of, routes, send, some_of
 from tests.testkit.stub_model import StubModel
-from tests.web.conftest import ask
+from tests.web.conftest import ask, both_engines
 from tests.web.named_requests import NAMED
 from tests.web.world import CANARY, MISSING, TAG, World, fill, kept_of_owner, of_missing
 
@@ -26,16 +26,13 @@ from tests.web.world import CANARY, MISSING, TAG, World, fill, kept_of_owner, of
 LED_BY_A_SECRET = ("source_pages.source", "sharing_pages.shared", "sharing_api.shared")
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def world(request: pytest.FixtureRequest, environment: dict[str, str], stub: StubModel) -> Iterator[World]:
-    if request.param == "postgresql":
-        environment = environment | {"DATABASE_URL": request.getfixturevalue("postgres_database")}
-    app = create_app(environment | {"MODEL_IMAGES": "true"})
-    services: Services = app.extensions["assistant"]
-    services.start()
+pytestmark = [pytest.mark.settings(MODEL_IMAGES="true"), both_engines]
+
+
+@pytest.fixture
+def world(app: Flask, services: Services) -> Iterator[World]:
     with quick_passwords():
         yield fill(World(app, services))
-    services.close()
 
 
 # These find only what is in the trash.

@@ -9,9 +9,8 @@ from flask import Flask
 from rag_assistant.records import Person
 from rag_assistant.records.errors import ConversationBusy, LastAdmin
 from rag_assistant.services import Services
-from rag_assistant.web import create_app
 from tests.testkit.people import ACTOR, PASSWORD, add_person, client_of
-from tests.web.conftest import PAGE, ask, post, upload
+from tests.web.conftest import PAGE, ask, no_model, post, upload
 
 
 def test_what_is_done_for_a_person_is_the_work_of_this_process_under_whatever_name(
@@ -46,16 +45,11 @@ def test_a_link_lets_somebody_choose_a_password_once(app: Flask, services: Servi
     client_of(app, "Ben", "chosen by a link")
 
 
-def test_only_who_may_change_the_settings_is_led_there(environment: dict[str, str]) -> None:
-    app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
-    services: Services = app.extensions["assistant"]
-    try:
-        services.start()
-        add_person(services, "Ann", "admin")
-        add_person(services, "Ben")
-        pages = {name: client_of(app, name).get("/", headers=PAGE).text for name in ("Ann", "Ben")}
-    finally:
-        services.close()
+@no_model
+def test_only_who_may_change_the_settings_is_led_there(app: Flask, services: Services) -> None:
+    add_person(services, "Ann", "admin")
+    add_person(services, "Ben")
+    pages = {name: client_of(app, name).get("/", headers=PAGE).text for name in ("Ann", "Ben")}
     assert all("No model is connected: answers are quotes." in page for page in pages.values())
     assert {name: "Connect a model" in page for name, page in pages.items()} == {"Ann": True, "Ben": False}
 

@@ -7,10 +7,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.conversations.summary_lines import LEAD
-from rag_assistant.web import create_app
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, no_model, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."
 BOAT = "A boat costs ninety crowns at the harbour."
@@ -220,13 +219,10 @@ def test_a_search_leans_on_nothing_that_the_model_would_not_see(client: FlaskCli
     assert (found["follow_up_context"], found["passages"]) == (None, [])
 
 
-def test_a_search_leans_on_quotes_without_the_line_that_leads_them(environment: dict[str, str]) -> None:
-    app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
-    app.extensions["assistant"].start()
-    client = app.test_client()
+@no_model
+def test_a_search_leans_on_quotes_without_the_line_that_leads_them(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     found = client.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
-    app.extensions["assistant"].close()
     assert first["answer"].startswith(LEAD)
     assert found["follow_up_context"]
     assert LEAD[:20] not in found["follow_up_context"]
@@ -254,16 +250,12 @@ def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubMo
 
 
 @pytest.mark.long
-def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, str]) -> None:
-    app = create_app(environment | {"PASSAGES_TOKEN_BUDGET": "100"})
-    services = app.extensions["assistant"]
-    services.start()
-    client = app.test_client()
+@pytest.mark.settings(PASSAGES_TOKEN_BUDGET="100")
+def test_the_passages_of_a_question_keep_to_their_budget(client: FlaskClient) -> None:
     delete_all(client)
     for number in range(4):
         upload(client, f"Geese number{number} " + f"hiss{number} " * 40, f"{number}.txt")
     assert len(ask(client, "Geese?")["sources"]) == 1
-    services.close()
 
 
 def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(client: FlaskClient, stub: StubModel) -> None:

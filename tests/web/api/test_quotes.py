@@ -94,15 +94,11 @@ def test_the_receipt_holds_the_request_that_was_quoted_from(client: FlaskClient)
     assert "Copy as curl" not in text
 
 
-def test_what_does_not_fit_is_not_quoted(environment: dict[str, str]) -> None:
-    made = create_app(environment | {"HISTORY_TOKEN_BUDGET": "60"})
-    made.extensions["assistant"].start()
-    try:
-        upload(made.test_client(), NOTE + "More about the island. " * 20, "lighthouse.md")
-        answer = ask(made.test_client(), "How many geese does the keeper of the lighthouse feed?")
-        assert (answer["answer"], answer["sources"]) == (NOTHING_TO_QUOTE, [])
-    finally:
-        made.extensions["assistant"].close()
+@pytest.mark.settings(HISTORY_TOKEN_BUDGET="60")
+def test_what_does_not_fit_is_not_quoted(client: FlaskClient) -> None:
+    upload(client, NOTE + "More about the island. " * 20, "lighthouse.md")
+    answer = ask(client, "How many geese does the keeper of the lighthouse feed?")
+    assert (answer["answer"], answer["sources"]) == (NOTHING_TO_QUOTE, [])
 
 
 def test_a_follow_up_leans_on_what_is_in_the_window_only(client: FlaskClient) -> None:
