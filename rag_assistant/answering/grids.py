@@ -14,11 +14,11 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.answering.cell_values import options_for, result_of, text_of
+from rag_assistant.answering.cell_values import options_for, result_of
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import NEEDS_MODEL, NEEDS_THE_MODEL
 from rag_assistant.answering.request import WITHOUT_PASSAGES
-from rag_assistant.answering.writer import NOT_FINISHED, with_citation_checks
+from rag_assistant.answering.writer import NOT_FINISHED
 from rag_assistant.conversations.model_profile import PASSAGES, min_limit
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.history import estimate_tokens
@@ -155,9 +155,7 @@ class GridRunner(Struct):
                 self.resting[cell.key[0]] = time.monotonic() + (turn.retry_after_seconds or RETRY_SECONDS)
             self.queue.end(cell, "queued" if again else "failed", tokens=tokens, error=error or NOT_FINISHED)
             return
-        seconds = (datetime.now(UTC) - turn.created_at).total_seconds()
-        body, text = receipt.get("request", {}), text_of(turn, cell.column)
+        seconds, body = (datetime.now(UTC) - turn.created_at).total_seconds(), receipt.get("request", {})
         sent = {"answer": turn.answer} | {name: body[name] for name in ("messages", "response_format") if name in body}
-        checked = with_citation_checks(replace(turn, answer=text), text)
-        result = asdict(replace(result_of(checked, cell.column), sha256=cell.sha256, tokens=tokens or None))
+        result = asdict(replace(result_of(turn, cell.column), sha256=cell.sha256, tokens=tokens or None))
         self.queue.end(cell, "done", tokens=tokens, result=result, error=None, seconds=seconds, receipt=sent)

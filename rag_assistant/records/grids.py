@@ -13,7 +13,11 @@ from rag_assistant.records.questions import EVERYTHING, Scope
 MAX_GRID_DOCUMENTS, MAX_GRID_COLUMNS = 500, 20
 ColumnType = Literal["text", "number", "date", "yes_no"]
 CellState = Literal["empty", "queued", "running", "done", "failed"]
-CellDoubt = Literal["not_in_passage", "other_words", "not_cited", "wrong_type", "one_of_several", "ambiguous_date"]
+# All but "judged", which is a model's yes or no to a sentence, are marked.
+CellDoubt = Literal[
+    "not_in_passage", "other_words", "other_unit", "other_values", "one_of_several", "hedged", "ambiguous_date",
+    "not_cited", "wrong_type", "not_understood", "judged",
+]  # fmt: skip
 
 
 class GridColumn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,8 +68,7 @@ class Grid(Shared, frozen=True, kw_only=True):
 class CellResult(Struct, frozen=True, forbid_unknown_fields=True):
     """What an answer says, with the sentence it rests on: characters ``start`` to ``end`` of the document ``sha256``.
 
-    ``number`` is for sorting. A value is in doubt if its passage doesn't have it or is about something else, if it
-    cites none, is not of the column's type, is one of several in its sentence, or a date that may be two days.
+    ``number`` is for sorting; ``doubt`` is what keeps a value from being sure (docs/tables.md).
     """
 
     outcome: Literal["value", "not_found", "disagreement"]

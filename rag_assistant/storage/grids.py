@@ -26,7 +26,7 @@ MAX_ATTEMPTS, MAX_FAILURES = 3, 5
 MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 # The tokens of a request with its answer, but for passages; of a passage; and the fewest bytes of text in one.
 REQUEST_TOKENS, PASSAGE_TOKENS, BYTES_PER_TOKEN = 320, 250, 3
-BUDGET_USED = "The next answer would likely exceed the budget of {n} tokens. Raise it to go on."
+BUDGET_USED = "The next answer would likely exceed the token budget of {n}. Raise it to go on."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
 NUMBER, VALUE = RESULT["number"].as_float(), RESULT["value"].as_string()
@@ -35,7 +35,7 @@ _IS_QUOTED, _OUTCOME = RESULT["model"].as_string() == "quotes", RESULT["outcome"
 # Which rows are shown: those with such a cell.
 CELL_FILTERS: dict[str, sa.ColumnElement[bool]] = {
     **{name: name == _OUTCOME for name in ("value", "not_found", "disagreement")},
-    "doubtful": RESULT["doubt"].as_string().is_not(None) | (_OUTCOME == "disagreement") | _IS_OUTDATED,
+    "doubtful": (RESULT["doubt"].as_string() != "judged") | (_OUTCOME == "disagreement") | _IS_OUTDATED,
     "failed": STATE == "failed",
     "unanswered": RESULT.is_(None),
 }

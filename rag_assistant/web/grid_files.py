@@ -19,13 +19,18 @@ OUTCOMES = {"not_found": N_("not found"), "yes": N_("yes"), "no": N_("no"), "fai
 DOUBTS = {
     "disagreement": N_("The document states different values."),
     "not_in_passage": N_("The cited passage does not seem to say this."),
-    "other_words": N_("The cited passage has no word of the question."),
+    "other_words": N_("The sentence does not have all words of the question."),
+    "other_unit": N_("The number has no unit there, or another than the question names."),
+    "other_values": N_("Another sentence about this has another value."),
+    "hedged": N_("The sentence has a condition, a limit, an estimate or a “not”."),
+    "not_understood": N_("Read from the quote without a model."),
     "not_cited": N_("This cites no passage."),
     "wrong_type": N_("This is not of the column's type."),
     "one_of_several": N_("The sentence has several such values."),
     "ambiguous_date": N_("The day and the month of this date may be swapped."),
     "outdated": N_("The document has changed since."),
 }
+SENTENCES = {"nearest": N_("The nearest sentence: {sentence}"), "judged": N_("As the model reads: {sentence}")}
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 DAY, MULTIPLIERS = re.compile(r"\d{4}-\d\d-\d\d"), MAGNITUDES.keys() | NUMBERS.keys()
@@ -48,10 +53,13 @@ def doubts_in_words(cell: Cell) -> list[str]:
     return [gettext(DOUBTS[name]) for name in names if name in DOUBTS]
 
 
-def nearest_in_words(cell: Cell) -> list[str]:
-    """Return the nearest sentence of a cell in which nothing was found, if there is one."""
-    quote = cell.result.quote if cell.result and cell.result.outcome == "not_found" else None
-    return [gettext("The nearest sentence: {sentence}", sentence=quote)] if quote else []
+def sentence_in_words(cell: Cell) -> list[str]:
+    """Return the sentence that is shown beside a cell: what a yes or no judges, or the nearest one to nothing."""
+    result = cell.result
+    if result is None or not result.quote or (result.outcome != "not_found" and result.doubt != "judged"):
+        return []
+    words = SENTENCES["nearest" if result.doubt is None else "judged"]
+    return [gettext(words, sentence=result.quote)]
 
 
 def link_to(cell: Cell, *, outside: bool = True) -> str:
@@ -78,7 +86,7 @@ def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
         for cell, column in zip(row.cells, grid.columns, strict=True):
             quote = cell.result.quote if cell.result else None
             source = f"“{quote}” {link_to(cell)}".strip() if quote else ""
-            checks = " ".join([*doubts_in_words(cell), *nearest_in_words(cell)])
+            checks = " ".join([*doubts_in_words(cell), *sentence_in_words(cell)])
             lines[-1] += [in_words(cell, column.type), checks, source]
     csv.writer(text).writerows([f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines)
     return text.getvalue().encode("utf-8-sig")
@@ -109,7 +117,7 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                 sheet.write_string(line, at, words, form)
                 if quote and (link := link_to(cell)):
                     sheet.write_url(line, at, link, form, words)
-                if tip := " ".join([*doubts, *(nearest_in_words(cell) or filter(None, [quote]))]):
+                if tip := " ".join([*doubts, *(sentence_in_words(cell) or filter(None, [quote]))]):
                     sheet.write_comment(line, at, tip)
                 if number is not None:
                     sheet.write_number(line, at, number, form)

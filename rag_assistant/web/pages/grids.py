@@ -1,6 +1,9 @@
 """The pages of tables over documents, as plain forms."""
 
-from flask import Blueprint, render_template, request
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.documents.uploads import MAX_TAG_CHARS
 from rag_assistant.records import MAX_GRID_COLUMNS
@@ -26,7 +29,15 @@ HINTS: dict[str | None, str] = {
     "max_tokens": "“Budget in tokens” must be a whole number of 1 or more, or empty for no limit.",
     "cells_at_once": "“Cells at once” must be a whole number from 1 to 20.",
 }
-to_grid = to("grid_pages.grid", "grid_id")
+
+
+def to_grid(data: Mapping[str, Any]) -> Response:
+    """Redirect to a table as it was shown: its rows sorted, found and filtered."""
+    return to_page("grid_pages.grid", grid_id=data["grid_id"], **_params())
+
+
+def _params() -> dict[str, str]:
+    return {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
 
 
 @blueprint.get("/tables", policy=READ)
@@ -48,8 +59,7 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
     page["new_documents"] = 0 if shown.watch or not shown.writable else services().grids.new_documents(shown)
     page["columns"] = _columns_typed() if "column_id" in request.form else shown.columns
-    page["params"] = {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
-    return render_template("grid.html", error=error, words=grid_files, **page, **frame(None))
+    return render_template("grid.html", error=error, words=grid_files, params=_params(), **page, **frame(None))
 
 
 def _columns_typed() -> list[dict[str, str | int | None]]:
