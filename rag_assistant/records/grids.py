@@ -68,7 +68,7 @@ class Grid(Shared, frozen=True, kw_only=True):
 class CellResult(Struct, frozen=True, forbid_unknown_fields=True):
     """What an answer says, with the sentence it rests on: characters ``start`` to ``end`` of the document ``sha256``.
 
-    ``number`` is for sorting; ``doubt`` is what keeps a value from being sure (docs/tables.md).
+    ``number`` is for sorting; ``doubt`` is what keeps a value from being sure (docs/limitations.md).
     """
 
     outcome: Literal["value", "not_found", "disagreement"]

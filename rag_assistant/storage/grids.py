@@ -25,7 +25,7 @@ MAX_ATTEMPTS, MAX_FAILURES = 3, 5
 # With a budget, an answer has at most so many tokens: a value, and the thoughts before it; and at least so many.
 MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 # The tokens of a request with its answer, but for passages; of a passage; and the fewest bytes of text in one.
-REQUEST_TOKENS, PASSAGE_TOKENS, BYTES_PER_TOKEN = 320, 250, 3
+REQUEST_TOKENS, PASSAGE_TOKENS, BYTES_PER_TOKEN, MAX_SAMPLE = 320, 250, 3, 50
 BUDGET_USED = "The next answer would likely exceed the token budget of {n}. Raise it to go on."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
@@ -104,11 +104,11 @@ class GridStore(SharedStore[Grid]):
         connection.execute(sa.insert(grid_cells).from_select([*KEY, STATE], missing))
 
     def new_documents(self, grid: Grid) -> int:
-        """Return how many documents have no row yet, for which there is room."""
+        """Return how many documents are newer than all rows, for which there is room; starting adds others, too."""
         with self._database.read() as connection:
             row = connection.execute(sa.select(grids).where(grids.c.id == grid.id)).mappings().one()
-            rows = sa.select(grid_cells.c.document_id).where(grid_cells.c.grid_id == grid.id)
-            is_new = self._has_row(connection, row), documents.c.id.not_in(rows)
+            newest = sa.select(sa.func.coalesce(sa.func.max(KEY[1]), 0)).where(KEY[0] == grid.id).scalar_subquery()
+            is_new = self._has_row(connection, row), documents.c.id > newest
             new = connection.execute(sa.select(sa.func.count(documents.c.id)).where(*is_new)).scalar_one()
         return max(0, min(new, MAX_GRID_DOCUMENTS - grid.documents))
 
@@ -313,11 +313,18 @@ class CellQueue(Store):
 
 def _tokens_each(connection: sa.Connection, grid_ids: Sequence[int], passages: int) -> dict[int, float]:
     """Return ``GridStore.tokens_each``: a document that is shorter than its passages would be is sent whole."""
+    # Of one table, as before each answer, those of the first cells are enough.
+    cells = (
+        sa.select(grid_cells)
+        .where(KEY[0].in_(grid_ids))
+        .limit(MAX_SAMPLE if len(grid_ids) == 1 else 1_000_000)
+        .subquery()
+    )
     most = PASSAGE_TOKENS * sa.case((documents.c.chunks < passages, documents.c.chunks), else_=passages)
     whole = documents.c.size_bytes / BYTES_PER_TOKEN
     sent = REQUEST_TOKENS + sa.func.avg(sa.case((whole < most, whole), else_=most))
-    query = sa.select(KEY[0], sa.func.avg(RESULT["tokens"].as_float()), sent).select_from(grid_cells)
-    query = query.join(documents, documents.c.id == KEY[1]).where(KEY[0].in_(grid_ids)).group_by(KEY[0])
+    query = sa.select(cells.c.grid_id, sa.func.avg(cells.c.result["tokens"].as_float()), sent)
+    query = query.join(documents, documents.c.id == cells.c.document_id).group_by(cells.c.grid_id)
     of_each = {grid_id: float(as_before or expected) for grid_id, as_before, expected in connection.execute(query)}
     return dict.fromkeys(grid_ids, float(REQUEST_TOKENS)) | of_each
 

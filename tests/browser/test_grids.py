@@ -49,6 +49,9 @@ def test_a_table_is_made_filled_and_followed_to_its_sources(page: Page, server: 
     stub.next_reply = lambda _: Reply("EUR 900 [1]")  # type: ignore[method-assign, assignment]
     south.locator("summary").first.click()
     south.get_by_role("button", name="Ask again").click()
+    expect(page.get_by_text("No row has this.")).to_be_visible()  # It is no longer doubtful.
+    page.get_by_label("Rows with").select_option("")
+    page.get_by_role("button", name="Show", exact=True).click()
     expect(south).to_contain_text("EUR 900")
     page.get_by_role("link", name="Rent").click()
     expect(page.locator(".grid tbody th").first).to_have_text("south.txt")

@@ -15,10 +15,11 @@ export function enableGrid() {
   }, interval);
 }
 
-/** Replace each part that has changed, unless somebody is using it; another number of rows needs a new table. */
+/** Replace each part that has changed, unless somebody is using it; other rows need a new table. */
 function update(now, drawn) {
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".grid tbody"));
-  if (body.rows.length !== drawnBody.rows.length) body.replaceWith(drawnBody.cloneNode(true));
+  const names = (one) => [...one.rows].map((row) => row.cells[0].textContent).join("\n");
+  if (names(body) !== names(drawnBody)) body.replaceWith(drawnBody.cloneNode(true));
   const fresh = [...drawn.querySelectorAll(parts)];
   let complete = true;
   [...now.querySelectorAll(parts)].forEach((one, n) => {

@@ -811,3 +811,45 @@ def test_the_nearest_sentence_is_shown_where_nothing_was_found(client: FlaskClie
     assert "The nearest sentence: The rent is EUR 1,250.00 a month.</small>" in page
     _, line = csv.reader(io.StringIO(client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")))
     assert line[1:3] == ["not found", "The nearest sentence: The rent is EUR 1,250.00 a month."]
+
+
+def test_a_table_stays_sorted_and_filtered_whatever_is_done_on_its_page(client: FlaskClient, stub: StubModel) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 9.00 [1]"})
+    rest(client, grid := start(client))
+    page = client.get(f"/tables/{grid}?sort=-2&cells=doubtful&q=lease").text
+    [action] = re.findall(rf'action="(/tables/{grid}/cells/{document}/2/again[^"]*)"', page)
+    shown = client.post(action.replace("&amp;", "&"), headers=PAGE).headers["Location"]
+    assert shown.partition("?")[0] == f"/tables/{grid}"
+    assert {*shown.partition("?")[2].split("&")} == {"sort=-2", "cells=doubtful", "q=lease"}
+
+
+def test_a_filter_without_rows_does_not_say_that_documents_are_unread(client: FlaskClient) -> None:
+    upload(client, LEASE, "lease.txt")
+    grid = client.post("/api/grids", json=BEGUN).json["grid_id"]
+    for query in ("?q=nowhere", "?cells=failed"):
+        page = client.get(f"/tables/{grid}{query}").text
+        assert "No row has this." in page
+        assert "once it has been read" not in page
+
+
+def test_a_judged_yes_or_no_shows_its_sentence_and_is_not_marked(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, "The garden is nice. Dogs may live here if the landlord agrees.", "lease.txt")
+    answer_with(stub, {"dogs": "yes [1]"})
+    columns = [{"question": "May dogs live here?", "type": "yes_no"}]
+    rest(client, grid := start(client, {"name": "Dogs", "columns": columns}))
+    assert rows(client, grid, "?cells=doubtful") == []
+    assert "As the model reads: Dogs may live here if the landlord agrees." in client.get(f"/tables/{grid}").text
+    text = client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")
+    assert "As the model reads: Dogs may live" in text
+
+
+def test_claiming_a_cell_reads_no_more_answers_in_a_larger_table(client: FlaskClient, stub: StubModel) -> None:
+    upload(client, LEASE, "lease.txt")
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    averages: list[str] = []
+    grid = client.post("/api/grids", json=BEGUN | {"max_tokens": 90_000}).json["grid_id"]
+    with listening(Engine, "before_cursor_execute", lambda *event: averages.append(event[2])):
+        client.post(f"/api/grids/{grid}/start", json={})
+        until(lambda: any("avg(" in one and "LIMIT" in one for one in averages))
+    assert rest(client, grid) == {"done": 2}
