@@ -314,12 +314,8 @@ class CellQueue(Store):
 def _tokens_each(connection: sa.Connection, grid_ids: Sequence[int], passages: int) -> dict[int, float]:
     """Return ``GridStore.tokens_each``: a document that is shorter than its passages would be is sent whole."""
     # Of one table, as before each answer, those of the first cells are enough.
-    cells = (
-        sa.select(grid_cells)
-        .where(KEY[0].in_(grid_ids))
-        .limit(MAX_SAMPLE if len(grid_ids) == 1 else 1_000_000)
-        .subquery()
-    )
+    most_cells = MAX_SAMPLE if len(grid_ids) == 1 else 1_000_000
+    cells = sa.select(grid_cells).where(KEY[0].in_(grid_ids)).limit(most_cells).subquery()
     most = PASSAGE_TOKENS * sa.case((documents.c.chunks < passages, documents.c.chunks), else_=passages)
     whole = documents.c.size_bytes / BYTES_PER_TOKEN
     sent = REQUEST_TOKENS + sa.func.avg(sa.case((whole < most, whole), else_=most))

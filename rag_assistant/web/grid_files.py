@@ -58,8 +58,7 @@ def sentence_in_words(cell: Cell) -> list[str]:
     result = cell.result
     if result is None or not result.quote or (result.outcome != "not_found" and result.doubt != "judged"):
         return []
-    words = SENTENCES["nearest" if result.doubt is None else "judged"]
-    return [gettext(words, sentence=result.quote)]
+    return [gettext(SENTENCES["nearest" if result.doubt is None else "judged"], sentence=result.quote)]
 
 
 def link_to(cell: Cell, *, outside: bool = True) -> str:
