@@ -51,6 +51,23 @@ def test_at_offers_documents_to_ask_only_these(page: Page, server: ServerProcess
     expect(turn.locator(".mark")).to_have_text("Filter: 3-documents.md and 2-history-window.md.")
 
 
+def test_documents_are_filtered_by_date(page: Page, server: ServerProcess) -> None:
+    for year in (2021, 2024):
+        upload(server, f"geese-{year}.txt", f"Valid from: {year}-06-01\n\n{FACT}")
+    page.goto("/")
+    page.get_by_text("Filter by date").click()
+    page.get_by_label("Documents dated from").fill("2024-01-01")
+    page.get_by_label("until").fill("2024-12-31")
+    page.get_by_role("button", name="Apply").click()
+    turn = ask(page, "How many geese live there?", 1)
+    expect(turn.locator(".mark")).to_contain_text("Filter: documents dated")
+    expect(turn.locator(".sources")).to_contain_text("geese-2024.txt")
+    expect(turn.locator(".sources")).not_to_contain_text("geese-2021.txt")
+    page.reload()
+    page.get_by_label("Remove filter").click()
+    expect(page.locator("#scope .scope")).to_have_count(0)
+
+
 def test_a_tag_is_asked_about(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT, tags="birds")
     page.goto("/documents?tag=birds")
