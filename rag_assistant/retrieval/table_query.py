@@ -23,7 +23,7 @@ TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwis
 UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|(?<!\s)\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
-TIME = re.compile(r"\d{1,2}:\d\d")
+TIME = re.compile(r"\d{1,2}:\d\d(?P<seconds>:\d\d)?")
 PLAIN_FIGURE = re.compile(r"[\d.,:-]+")
 DECIMAL_COMMA = re.compile(r"[-+]?\d[\d.]*+,\d{1,2}")
 SEPARATORS = str.maketrans("", "", "'\u2019 ")
@@ -250,10 +250,14 @@ def _grouped(
 
 
 def _is_comparable(cells: Collection[str]) -> bool:
-    """Return whether all figures of a column can be read (not "30-40" or "1.2 million") and have one currency."""
+    """Return whether all figures of a column can be read (not "30-40" or "1.2 million") and have one currency.
+
+    Times must all have seconds, or none: 58:12 may be minutes.
+    """
     units = {unit.strip() for cell in cells if figure(cell) is not None for unit in UNIT.findall(cell)}
-    with_digits = (cell for cell in cells if any(map(str.isdigit, cell)))
-    return len(units) <= 1 and all(figure(one) is not None or date_of(one) for one in with_digits)
+    with_digits = [cell for cell in cells if any(map(str.isdigit, cell))]
+    times = {bool(match["seconds"]) for cell in with_digits if (match := TIME.fullmatch(cell))}
+    return max(len(units), len(times)) <= 1 and all(figure(one) is not None or date_of(one) for one in with_digits)
 
 
 def _added_up(operation: Operation, figures: Collection[Decimal]) -> Decimal:
@@ -269,8 +273,10 @@ def _listed(values: Sequence[str]) -> str:
 
 def date_of(text: str) -> str | None:
     """Return a date, a month (of the year 0 if it has none) or a time as in ISO 8601; ``None`` for other text."""
-    if DATE.fullmatch(text) or TIME.fullmatch(text):
-        return text.zfill(len("00:00"))
+    if DATE.fullmatch(text):
+        return text
+    if time_of_day := TIME.fullmatch(text):
+        return text.zfill(len("00:00:00" if time_of_day["seconds"] else "00:00"))
     if NAME_OF_MONTH.fullmatch(text):
         return date_of(f"{text} {NO_YEAR}")
     match = next(filter(None, (one.fullmatch(text) for one in WRITTEN_DATES)), None)

@@ -135,6 +135,18 @@ def test_a_row_is_one_of_totals_if_it_has_no_name_of_its_own() -> None:
     assert run(TableQuery(1), sales, *Tables(sales).all) == TableAnswer((0, 1), "2 rows.")
 
 
+def test_times_with_seconds_are_compared_unless_others_may_be_minutes() -> None:
+    race = "| Runner | Time |\n|---|---|\n| Ida | 1:20:05 |\n| Ben | 0:59:58 |\n| Cai | 10:02:00 |"
+    assert run(TableQuery(1, "smallest", "Time"), race, *Tables(race).all) == TableAnswer(
+        (1,), "Smallest Time: 0:59:58.\n3 rows."
+    )
+    under = run(TableQuery(1, where=(Condition("Time", "<", "1:20:30"),)), race, *Tables(race).all)
+    assert under is not None
+    assert under.rows == (0, 1)
+    mixed = race.replace("0:59:58", "59:58")
+    assert run(TableQuery(1, "smallest", "Time"), mixed, *Tables(mixed).all) is None
+
+
 @pytest.mark.parametrize(
     ("rows", "counted"),
     [
