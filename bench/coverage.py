@@ -1,9 +1,9 @@
 """Questions that need a whole table, list or document: is the answer exact, and does it state its coverage?
 
 Eight parts by file: ``a``, ``b`` and ``c`` were in view while rules were made; ``c``, ``d``, ``e``, ``g`` and ``h`` are
-by people who had not seen the rules. ``queries.json`` has a language model's queries for ``c``, ``d`` and ``e``. The
-author of the rules wrote ``f`` before the last of them, and computed its answers in plain Python. The files of ``g``
-and ``h`` are added after the others were asked. ``python -m bench.coverage a`` also prints the wrong answers of ``a``.
+by people who had not seen the rules, and ``queries.json`` has a language model's queries for these five. The author of
+the rules wrote ``f`` before the last of them, and computed its answers in plain Python. The files of ``g`` and ``h``
+are added after the others were asked. ``python -m bench.coverage a`` also prints the wrong answers of ``a``.
 """
 
 import csv
@@ -13,7 +13,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,7 @@ ONLY_FOUND = "Nothing was computed."
 
 def main(shown: Sequence[str] = ()) -> None:
     """Print for each half and kind of question how it is answered; for ``shown`` halves the wrong answers."""
-    with tempfile.TemporaryDirectory() as folder:
-        app = create_app({"DATA_DIR": folder, "SETTINGS_FILE": f"{folder}/none.json"})
-        services: Services = app.extensions["assistant"]
-        services.start()
-        add(services, "[a-f]/*")
+    with library("[a-f]/*") as services:
         print("| half | kind | questions | tells its coverage | exact | F1 of the rows | wrong |\n" + "|---" * 7 + "|")
         for half in ("a", "b", "c", "d", "e", "f"):
             print_half(services, half, half in shown)
@@ -53,6 +50,20 @@ def main(shown: Sequence[str] = ()) -> None:
         for half in ("g", "h"):
             add(services, f"{half}/*")
             print_half(services, half, half in shown)
+    for half in ("g", "h"):  # Each in a library of its own.
+        with library(f"{half}/*") as services:
+            print_queries(services, half)
+
+
+@contextmanager
+def library(files: str) -> Iterator[Services]:
+    """Give the services of a library with the files of a pattern."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = create_app({"DATA_DIR": folder, "SETTINGS_FILE": f"{folder}/none.json"})
+        services: Services = app.extensions["assistant"]
+        services.start()
+        add(services, files)
+        yield services
         services.close()
 
 
