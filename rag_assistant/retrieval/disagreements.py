@@ -76,7 +76,7 @@ def disagreements(
     ``time``, an ISO date or the beginning of one, is the time that the question is about.
     """
     passages = [one for one in sources[:MAX_PASSAGES] if one.turn is None]
-    about = [one for one in passages if any(are_versions(one.document, other.document) for other in passages)]
+    about = [one for one in passages if any(are_versions(one, other) for other in passages)]
     if not about:  # Most documents have one version, of which nothing is read.
         return ()
     asks = _Question(question)
@@ -103,7 +103,7 @@ def disagreements(
 def _are_apart(one: _Sentence, other: _Sentence) -> bool:
     """Return whether two sentences aren't of two versions of a document, or are below other headings."""
     both = one.source, other.source
-    if not are_versions(both[0].document, both[1].document):
+    if not are_versions(*both):
         return True
     years = [set(YEAR.findall(f"{each.document} {each.section}")) for each in both]
     paths = [[*map(name_words, each.section.split(" > "))] if each.section else [] for each in both]

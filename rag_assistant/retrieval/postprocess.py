@@ -81,7 +81,7 @@ def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
         copies = [
             one
             for one, other in alike
-            if not (are_versions(one.document, passage.document) and any(map(HAS_DIGIT.search, vocabulary ^ other)))
+            if not (are_versions(one, passage) and any(map(HAS_DIGIT.search, vocabulary ^ other)))
         ]
         is_new = passage.document_id not in {one.document_id for one, _ in alike}
         if is_new and len(copies) < MAX_COPIES and len(alike) < MAX_VERSIONS:

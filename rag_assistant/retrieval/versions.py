@@ -34,12 +34,15 @@ VERSION = re.compile(
     rf"|v{WORDS['version_number']})",
     re.IGNORECASE,
 )
+COPY = re.compile(rf"(?<![{LETTER}])(?:{WORDS['copy']})(?![{LETTER}])|\(\d{{1,3}}\)", re.IGNORECASE)
 NUMBER, OF_A_TIME = re.compile(WORDS["number_in_name"]), re.compile(WORDS["of_a_time"])
 # Dates that a document itself has can be compared with each other; others only with those of one kind.
 OWN_DATES = ("person", "text", "name", "properties")
 # Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs
 # of bench/retrieval/versions.py, measured on the other.
 MIN_SHARED = 0.6
+# And copies if they differ by at most this share of their words.
+MAX_CHANGED = 0.1
 MAX_COMPARED = 20
 
 
@@ -100,29 +103,42 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
 def _is_version(one: Dated, other: Dated) -> bool:
     """Return whether two passages are of versions of one document and say the same, with dates that can be compared."""
     is_comparable = one.date_from == other.date_from == "file" or {one.date_from, other.date_from} <= set(OWN_DATES)
-    if not (one.date and other.date and is_comparable and are_versions(one.document, other.document)):
+    if not (one.date and other.date and is_comparable and are_versions(one, other)):
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))
 
 
-def are_versions(name: str, other: str) -> bool:
-    """Return whether documents of these names may be versions of one: they differ by dates and versions only."""
-    (words, numbers, dates), (other_words, other_numbers, other_dates) = map(_parts_of, (name, other))
-    # "(1)" and "copy" are numbers: it may be somebody else's, as files of one name are of two folders.
-    is_apart = (name and name == other) or (OF_A_TIME.search(words) and dates != other_dates)
-    return (words, numbers) == (other_words, other_numbers) and bool(words or numbers or not name) and not is_apart
+def are_versions(one: Dated, other: Dated) -> bool:
+    """Return whether two passages are of documents that are called like versions of one: by other dates or versions.
+
+    Files of one name, and "copy (1)", may be of two folders or persons. Theirs differ by a figure or few small words.
+    """
+    (named, *times), (other_named, *other_times) = map(_parts_of, (one.document, other.document))
+    is_of_a_time = OF_A_TIME.search(named[0]) is not None
+    if one.document_id == other.document_id or named != other_named or not any(named):
+        return False
+    if times != other_times:
+        return not (is_of_a_time and times[0] != other_times[0])
+    words, others = (set(re.findall(r"\w+", each.text)) for each in (one, other))
+    is_changed = len(words ^ others) <= max(2, MAX_CHANGED * len(words | others))
+    return is_changed and not is_of_a_time and not any(map(str.istitle, words ^ others))
 
 
 def name_words(name: str) -> Sequence[str]:
     """Return the words in a document's name, or a heading, that say what it is about."""
-    return search_words(_parts_of(name)[0])
+    return search_words(_parts_of(name)[0][0])
 
 
 @lru_cache(maxsize=1024)
-def _parts_of(name: str) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return the words, the numbers and the dates in the name of a document."""
-    name = EXTENSION.sub("", name).replace("_", " ").title()
-    rest = VERSION.sub(" ", DATE.sub(" ", name)).lower()
-    words = re.findall(r"[^\W\d_]+", NUMBER.sub(" ", rest))
-    return " ".join(words), frozenset(NUMBER.findall(rest)), frozenset(match[0] for match in DATE.finditer(name))
+def _parts_of(name: str) -> tuple[tuple[str, frozenset[str]], frozenset[str], frozenset[str]]:
+    """Return the words and numbers in a document's name, the dates, and the versions."""
+    name = COPY.sub(" ", EXTENSION.sub("", name).replace("_", " ")).title()
+    without_dates = DATE.sub(" ", name)
+    rest = VERSION.sub(" ", without_dates).lower()
+    words = " ".join(re.findall(r"[^\W\d_]+", NUMBER.sub(" ", rest)))
+    dates, versions = (
+        (match[0] for match in DATE.finditer(name)),
+        (match[0] for match in VERSION.finditer(without_dates)),
+    )
+    return (words, frozenset(NUMBER.findall(rest))), frozenset(dates), frozenset(versions)

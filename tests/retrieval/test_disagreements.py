@@ -304,9 +304,9 @@ def test_the_newer_document_is_the_newest_version_of_all_that_were_found() -> No
 
 def test_a_copy_may_be_the_newest_version() -> None:
     older, newer = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2023")
-    for name in ("handbook (1).md", "Copy of handbook.md", "handbook 2.md"):
+    for name, newest in (("handbook (1).md", "30 days"), ("Copy of handbook.md", "30 days"), ("handbook 2.md", None)):
         (found,) = disagreements(REFUND, (older, newer, source(3, WITHIN_30, name, date="2024")))
-        assert (found.values, found.newer) == (("30 days", "60 days"), None)
+        assert (found.values, found.newer) == (("30 days", "60 days"), newest)
 
 
 def test_values_of_two_documents_with_versions_are_not_told_together() -> None:
@@ -393,6 +393,9 @@ def test_few_sentences_are_compared_however_many_passages_there_are() -> None:
         ("policy 9 June 2023.pdf", "policy 12 March 2024.pdf"),
         ("policy.pdf", "policy.docx"),
         ("refunds-old.md", "refunds-new.md"),
+        ("policy.pdf", "policy.pdf"),
+        ("policy.pdf", "policy (1).pdf"),
+        ("Kopie von Richtlinie.md", "Richtlinie.md"),
         ("travel-policy-v1.md", "travel-policy-v2.1.md"),
         ("Travel Policy FINAL.md", "travel_policy_draft.md"),
         ("Richtlinie alt.md", "Richtlinie_aktuell.md"),
@@ -422,18 +425,28 @@ def test_versions_of_one_document_are_compared(names: tuple[str, str]) -> None:
         ("chapter1.md", "chapter12.md"),
         ("Q1 report.md", "Q2 report.md"),
         ("room12b.md", "room12c.md"),
-        # A copy is often made for somebody else, and of these there are many.
-        ("policy.md", "policy (1).md"),
         ("policy.md", "policy 2.md"),
-        ("Copy of policy.md", "policy.md"),
-        ("Kopie von Preisliste.md", "Preisliste.md"),
-        ("README.md", "README.md"),
+        ("offer.md", "offer (1).md"),
         ("course 2024.md", "course 2025.md"),
         ("Angebot 2024-01.md", "Angebot 2024-03.md"),
     ],
 )
 def test_documents_with_other_names_are_not_compared(names: tuple[str, str]) -> None:
     assert between(REFUND, WITHIN_30, WITHIN_60, *names) == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        f"For our customer Acme. {WITHIN_60}",
+        f"{WITHIN_60} Send them back in their first box, with the bill, and say what is wrong with them.",
+    ],
+)
+def test_files_of_one_name_are_compared_if_they_differ_in_little_and_in_no_name(other: str) -> None:
+    for name in ("terms.md", "terms (1).md", "Copy of terms.md"):
+        assert between(REFUND, WITHIN_30, WITHIN_60, "terms.md", name) == (("30 days", "60 days"),)
+        assert between(REFUND, WITHIN_30, other, "terms.md", name) == ()
+        assert between(REFUND, WITHIN_30, other, "terms v1.md", "terms v2.md") == (("30 days", "60 days"),)
 
 
 @pytest.mark.parametrize(
