@@ -107,6 +107,7 @@ def test_a_deleted_document_is_not_found_at_once_and_a_new_one_is(shelf: PgShelf
     assert "geese hiss" not in shelf.found("geese")
 
 
+@pytest.mark.long
 def test_a_scope_gives_as_many_as_it_has_with_the_index_and_without(
     shelf: PgShelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_who_keeps_vectors_while_the_table_is_made_keeps_them_there_too(shelf: P
         assert connection.execute(text("SELECT count(*) FROM chunk_vectors")).scalar() == 1
 
 
+@pytest.mark.long
 def test_each_model_has_an_index_of_its_own_until_it_is_forgotten(shelf: PgShelf) -> None:
     shelf.shelve(*TEXTS)
     shelf.embeddings.keep("other", {"embedder": "other"}, 8, None)

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import PAGE, ask
@@ -138,11 +139,8 @@ class Talk:
 
 
 @pytest.fixture(
-    params=[
-        pytest.param({}, id="window", marks=pytest.mark.long),
-        pytest.param({"HISTORY_TOKEN_BUDGET": "700"}, id="budget"),
-        pytest.param({"HISTORY_RECALL": "2", "WINDOW_SLACK": "2"}, id="recall and slack"),
-    ],
+    params=sample([{"HISTORY_TOKEN_BUDGET": "700"}, {"HISTORY_RECALL": "2", "WINDOW_SLACK": "2"}, {}]),
+    ids=["budget", "recall and slack", "window"],
 )
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
     return environment | request.param
