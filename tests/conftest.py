@@ -231,6 +231,12 @@ def postgres_database(postgres_server: Any, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> str:
+    """The database of a test's application, ``sqlite`` or ``postgresql``."""
+    return getattr(request, "param", "sqlite")
+
+
 # For tests that between them make nearly every kind of statement; the others run on PostgreSQL in `make test-long`.
 both_engines = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 

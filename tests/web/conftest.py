@@ -68,12 +68,6 @@ def application(folder: Path, begun: Path, stub: StubModel, **more: str) -> Iter
             services.close()
 
 
-@pytest.fixture
-def engine(request: pytest.FixtureRequest) -> str:
-    """The database of a test's application, ``sqlite`` or ``postgresql``."""
-    return getattr(request, "param", "sqlite")
-
-
 no_model = pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="", OPENAI_API_KEY="")
 both_engines = pytest.mark.parametrize("engine", sample(["sqlite", "postgresql"]), indirect=True)
 
