@@ -237,7 +237,7 @@ def engine(request: pytest.FixtureRequest) -> str:
     return getattr(request, "param", "sqlite")
 
 
-# For tests that between them make nearly every kind of statement; the others run on PostgreSQL in `make test-long`.
+# For a test or two of each store; the others run on PostgreSQL in `make test-long`.
 both_engines = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 
 

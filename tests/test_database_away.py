@@ -47,6 +47,7 @@ def test_an_answer_that_ends_while_the_disk_is_full_is_stored_whole(
     answer_across(server, stub, full, seconds)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", SECONDS)
 def test_an_answer_that_ends_while_postgresql_is_away_is_stored_whole(
     server: ServerProcess, stub: StubModel, seconds: float, postgres_server: Any, postgres_database: str

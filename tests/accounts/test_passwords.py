@@ -19,6 +19,7 @@ def test_a_password_is_known_again_and_its_hash_says_nothing_of_it() -> None:
     assert hash_password("correct horse battery") != made
 
 
+@pytest.mark.long
 def test_a_name_that_nobody_has_costs_as_much_as_a_wrong_password(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 

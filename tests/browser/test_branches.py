@@ -15,7 +15,6 @@ def edit(page: Page, turn: int) -> None:
     page.locator(f"#turn-{turn}").get_by_role("link", name="Edit the question").click()
 
 
-@pytest.mark.every_time
 @pytest.mark.shared
 def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(page: Page, stub: StubModel) -> None:
     conversation = ask_many(page, 3)

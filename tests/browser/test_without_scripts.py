@@ -26,7 +26,6 @@ def say(page: Page, text: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-@pytest.mark.every_time
 def test_asking_reading_a_source_and_going_on(plain: Page, stub: StubModel) -> None:
     stub.default = Reply("Five [1].")
     plain.goto("/")

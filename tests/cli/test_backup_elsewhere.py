@@ -159,6 +159,7 @@ def test_a_restore_that_an_outage_broke_off_can_be_done_again_and_one_that_is_do
     assert "The database (database_url) holds data already. Name an empty one." in again.stderr
 
 
+@pytest.mark.long
 def test_a_backup_without_the_files_is_no_backup(cluster: Shell, s3_proxy: FaultyProxy, tmp_path: Path) -> None:
     (tmp_path / "geese.txt").write_text("Of geese.")
     ran(cluster, "documents", "add", str(tmp_path / "geese.txt"))

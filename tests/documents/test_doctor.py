@@ -132,6 +132,7 @@ def test_a_lost_file_is_said_and_stray_ones_of_ours_dropped(
     assert [one.exists() for one in (*strays, foreign)] == [False, False, True]
 
 
+@pytest.mark.long
 def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
     assert "2 of 2 chunks are embedded with word-hash#" in shell("reindex").stdout
     again = shell("reindex", "--read-again")

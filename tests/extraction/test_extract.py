@@ -153,7 +153,7 @@ def test_deep_nesting_is_survived(tmp_path: Path, deep: int) -> None:
             assert "took longer" not in str(error)  # noqa: PT017
 
 
-@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", sample([40, 1]))
 def test_fuzzed_files_end_in_text_or_in_a_sentence(every: int) -> None:
     folder = shared("documents/qpdf_fuzz")
     for path in sorted(folder.iterdir())[::every]:

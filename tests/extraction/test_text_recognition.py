@@ -97,6 +97,7 @@ def test_all_kinds_of_images_are_read_and_a_tiff_page_by_page(tmp_path: Path) ->
     assert "second page about gulls" in text_of(recognised(tiff, kinds.TIFF, 2)[0])
 
 
+@pytest.mark.long
 def test_a_broken_image_and_one_cut_short_are_said_to_be_damaged(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_bytes(b"\x89PNG\r\n\x1a\n" + b"no picture" * 20)

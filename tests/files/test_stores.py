@@ -209,6 +209,7 @@ def test_a_bucket_that_is_full_is_told_apart(s3_files: S3Files, s3_proxy: Faulty
     assert not isinstance(raised.value, FilesUnavailable)
 
 
+@pytest.mark.long
 def test_what_is_away_hangs_or_breaks_off_is_unavailable_and_leaves_nothing_half(
     s3_files: S3Files,
     s3_proxy: FaultyProxy,

@@ -111,6 +111,7 @@ class Restarted:
         return self.again
 
 
+@pytest.mark.long
 def test_a_killed_local_model_is_waited_for(stub: StubModel) -> None:
     models = models_with(Restarted(stub.url))
     gone = Endpoint("http://127.0.0.1:9/v1", None, "m", local=True)

@@ -361,6 +361,7 @@ def test_a_number_without_a_unit_is_no_value(text: str) -> None:
     assert values_in(text)[0] == {}
 
 
+@pytest.mark.long
 def test_few_sentences_are_compared_however_many_passages_there_are() -> None:
     long = tuple(source(n, f"{WITHIN_30.replace('30', str(n + 10))} " * 40) for n in range(1, 40))
     calls: Counter[str] = Counter()

@@ -214,6 +214,7 @@ def test_words_that_could_not_be_read_are_read_again(
     assert found(shelf, "goose") == [1]
 
 
+@pytest.mark.long
 def test_postgresql_searches_words_itself(postgres_database: str) -> None:
     database = Database(postgres_database)
     shelf = Shelf(database)

@@ -26,6 +26,7 @@ def model() -> MultilingualE5:
     return MultilingualE5()
 
 
+@pytest.mark.long
 def test_a_question_is_nearest_to_its_answer_in_another_language(model: MultilingualE5) -> None:
     passages = model.embed([*TEXTS[1:], "Die Glocke schweigt im Nebel.", "船只在中午经过。"])
     (question,) = model.embed_questions(["How many geese does the keeper feed?"])

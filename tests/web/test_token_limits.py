@@ -249,6 +249,7 @@ def test_a_budget_of_a_day_is_free_again_the_next_day(limited: Callable[..., Fla
     assert ask(ben)["status"] == "completed"
 
 
+@pytest.mark.long
 def test_a_question_reads_one_sum_for_each_limit_and_no_turns(limited: Callable[..., Flask]) -> None:
     every = {"MAX_COST": "99", "MAX_COST_PER_PERSON": "99", "MAX_TOKENS_PER_DAY": "9999999"}
     app = limited(MODEL_PRICES=PRICES, MAX_TOKENS_PER_DAY_PER_PERSON="9999999", **every)

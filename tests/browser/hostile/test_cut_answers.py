@@ -16,8 +16,8 @@ from tests.testkit.server_process import ServerProcess
 AT_ONCE = 4_000
 LONG = 200
 ENDS = 100
-# Of a sample of the texts, each eighth beginning is drawn.
-SAMPLED = 8
+# Of a sample of the texts, each sixteenth beginning is drawn.
+SAMPLED = 16
 # Has all that may stand in an answer besides what TAGS allows: the bar of a piece of code, the box of a wide table.
 HARMLESS = "```\nx\n```\n\n| a |\n|---|\n| b |\n\n[x](https://example.org) $x$ \n\n$$\nx\n$$\n\n3. x\n"
 HARMFUL = ("<img>", "<p onclick=x>", '<a href="javascript:x">x</a>', '<pre tabindex="1">', "<ol start=x>")

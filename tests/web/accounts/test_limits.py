@@ -28,6 +28,7 @@ def limited(environment: dict[str, str]) -> Iterator[Flask]:
     services.close()
 
 
+@pytest.mark.long
 def test_one_persons_questions_end_and_the_others_go_on(limited: Flask) -> None:
     ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
     first = ann.post("/api/query", json={"question": "Why?"}, headers={"Idempotency-Key": "k"}).json

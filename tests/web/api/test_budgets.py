@@ -109,6 +109,7 @@ def test_an_answer_from_some_documents_takes_two_more_statements_than_one_from_a
         assert spent["statements"] <= whole + 2  # Which chunks these have is read for the words and for the vectors.
 
 
+@pytest.mark.long
 def test_a_page_asks_and_sets_up_no_more_however_many_turns_it_shows(client: FlaskClient, spent: Counter[str]) -> None:
     upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
     conversation_id = ask(client, QUESTION)["conversation_id"]

@@ -629,6 +629,7 @@ def test_the_statements_for_a_table_do_not_grow_with_it(
     assert statements() == few
 
 
+@pytest.mark.long
 def test_every_question_is_asked_as_the_body_says(client: FlaskClient, stub: StubModel) -> None:
     upload(client, LEASE, "lease.txt")
     upload(client, "Geese swim.", "geese.txt")
@@ -752,7 +753,8 @@ def test_a_deleted_table_can_be_restored_where_it_was(client: FlaskClient) -> No
     assert "deleted." not in client.get(response.headers["Location"]).text
 
 
-@pytest.mark.parametrize("status", sample([401, 429]))
+@pytest.mark.long
+@pytest.mark.parametrize("status", [401, 429])
 def test_a_request_that_failed_used_no_tokens(client: FlaskClient, stub: StubModel, status: int) -> None:
     upload(client, LEASE, "lease.txt")
     stub.default = Reply(status=status, headers={"retry-after": "0"})
@@ -761,6 +763,7 @@ def test_a_request_that_failed_used_no_tokens(client: FlaskClient, stub: StubMod
     assert state(client, grid)["used_tokens"] == 0
 
 
+@pytest.mark.long
 def test_new_documents_are_counted_and_asked_on_request(client: FlaskClient, stub: StubModel) -> None:
     upload(client, LEASE, "lease.txt")
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})

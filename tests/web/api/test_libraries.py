@@ -151,6 +151,7 @@ def test_what_cannot_be_shared_is_said(two: Two) -> None:
         assert message in refused.json["error"]["message"]
 
 
+@pytest.mark.long
 def test_the_page_does_the_same_with_plain_forms(two: Two) -> None:
     upload(two.ann, "The heron hisses.", "heron.txt")
     library = library_of(two.ann)

@@ -78,6 +78,7 @@ def state_of(client: FlaskClient, document: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_a_picture_of_text_answers_a_question_and_its_source_is_marked(client: FlaskClient, stub: StubModel) -> None:
     document = upload(client, a_scan("Gulls steal bread.", OTHER, FACT, "The bell is silent."), "page.png")
     assert (document["state"], document["media_type"], document["pages"]) == ("ready", "image/png", 1)

@@ -202,6 +202,7 @@ def test_a_cleared_turn_is_not_answered_anew(client: FlaskClient) -> None:
     assert refusal(client, f"/api/turns/{turn['turn_id']}/regenerate")[0] == 409
 
 
+@pytest.mark.long
 def test_plain_forms_do_the_same(client: FlaskClient, stub: StubModel) -> None:
     turn = ask(client)
     stub.default = Reply("Another one.")

@@ -49,6 +49,7 @@ def test_a_page_is_a_document_that_is_found(client: FlaskClient, site: Site) -> 
     )
 
 
+@pytest.mark.long
 def test_what_has_changed_is_replaced_and_what_has_not_stays(client: FlaskClient, site: Site) -> None:
     site.answers["/lamp.html"] = sends(b"The lamp burns rapeseed oil.", PLAIN)
     number = added(client)["document_id"]

@@ -282,7 +282,8 @@ def test_a_key_stays_where_the_environment_fixes_the_address(
     assert json.loads(file.read_text()) == {"openai_api_key": "sk-canary-four", "max_history_turns": 4}
 
 
-@pytest.mark.parametrize("kind", sample(["openai", "embedding", "rerank"]))
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["openai", "embedding", "rerank"])
 def test_a_key_is_not_sent_to_an_address_that_is_typed_later(unconnected: FlaskClient, file: Path, kind: str) -> None:
     save(unconnected, setting=f"{kind}_base_url", value="http://one.example")
     save(unconnected, setting=f"{kind}_api_key", value="sk-canary-three")
@@ -290,6 +291,7 @@ def test_a_key_is_not_sent_to_an_address_that_is_typed_later(unconnected: FlaskC
     assert json.loads(file.read_text()) == {f"{kind}_base_url": "http://two.example"}
 
 
+@pytest.mark.long
 def test_an_administrator_elsewhere_changes_nothing_that_reaches_the_machine(
     client: FlaskClient, services: Services, file: Path
 ) -> None:
