@@ -68,7 +68,7 @@ def application(folder: Path, begun: Path, stub: StubModel, **more: str) -> Iter
             services.close()
 
 
-no_model = pytest.mark.settings(OPENAI_BASE_URL="", OPENAI_MODEL="", OPENAI_API_KEY="")
+no_model = pytest.mark.settings(OPENAI_BASE_URL=None, OPENAI_MODEL=None, OPENAI_API_KEY=None)
 both_engines = pytest.mark.parametrize("engine", sample(["sqlite", "postgresql"]), indirect=True)
 
 
@@ -81,7 +81,9 @@ def environment(
     made = environment_in(tmp_path, served_before(migrated, *(library.args if library else ())), stub)
     for more in reversed(list(request.node.iter_markers("settings"))):
         made |= more.kwargs
-    return made if engine == "sqlite" else made | {"DATABASE_URL": request.getfixturevalue("postgres_database")}
+    if engine == "postgresql":
+        made["DATABASE_URL"] = request.getfixturevalue("postgres_database")
+    return {name: value for name, value in made.items() if value is not None}
 
 
 def environment_in(folder: Path, begun: Path, stub: StubModel) -> dict[str, str]:
