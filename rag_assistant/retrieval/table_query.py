@@ -146,6 +146,7 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
     compared = {at for one, at in zip(query.where, used, strict=True) if one.comparison in ORDER}
     compared |= {column} if column is not None and query.operation not in ("list", "count", "values") else set()
     is_clear = all(_is_comparable([rows[n][at] for n in usable]) for at in compared)
+    is_clear &= _may_be_subtotals(rows).isdisjoint(chosen)
     if not (chosen and is_clear) or (group is None) is not (query.group_by is None):
         return None
     unit = "items" if table.is_list else "rows"
@@ -173,18 +174,13 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the numbers of the rows with text that don't add up others: Total may be the name of a supplier."""
-    subtotals = _subtotals(rows)
     firsts = Counter(row[0] for row in rows if not TOTAL.fullmatch(row[0]))
     is_named = [firsts[row[0]] == 1 and row[0] != "" for row in rows]
-    totals = [n in subtotals or (not is_named[n] and any(map(TOTAL.fullmatch, row))) for n, row in enumerate(rows)]
-    return [n for n, row in enumerate(rows) if any(row) and not totals[n]]
+    return [n for n, row in enumerate(rows) if any(row) and (is_named[n] or not any(map(TOTAL.fullmatch, row)))]
 
 
-def _subtotals(rows: Sequence[Sequence[str]]) -> Set[int]:
-    """Return the numbers of the rows whose figures all add up those above, in the whole table or since the last such.
-
-    A single figure may do so by chance, but hardly above three rows.
-    """
+def _may_be_subtotals(rows: Sequence[Sequence[str]]) -> Set[int]:
+    """Return the numbers of the rows whose figures all add up those above, in the whole table or since the last such."""
     subtotals: set[int] = set()
     whole, part = Summed(), Summed()
     for n, row in enumerate(rows):
