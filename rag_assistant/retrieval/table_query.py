@@ -180,7 +180,10 @@ def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _may_be_subtotals(rows: Sequence[Sequence[str]]) -> Set[int]:
-    """Return the numbers of the rows whose figures all add up those above, in the whole table or since the last such."""
+    """Return the numbers of the rows whose figures all add up those above, of the whole table or since the last such.
+
+    By chance, other rows do so, too.
+    """
     subtotals: set[int] = set()
     whole, part = Summed(), Summed()
     for n, row in enumerate(rows):

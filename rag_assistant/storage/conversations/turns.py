@@ -166,6 +166,7 @@ class TurnStore(Store):
                 raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is no longer the last in its conversation. Ask the question again."
                 )
+            versions.refuse_unseen(turn, conversation, errors.TurnNotRetryable)
             return self._restarted(connection, turn, {})
 
     def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:

@@ -174,12 +174,17 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
         raise errors.TurnNotRegenerable(
             f"Turn {turn.number} asks for a confirmation or gives one, so it cannot be regenerated. Ask again."
         )
+    refuse_unseen(turn, conversation, errors.TurnNotRegenerable)
+
+
+def refuse_unseen(turn: Turn, conversation: Row, refusal: type[errors.AssistantError]) -> None:
+    """Raise a ``refusal`` to answer a turn again that the model does not see, or that is being summarised."""
     if conversation["operation"] is not None:
-        raise errors.TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
+        raise refusal("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
-        raise errors.TurnNotRegenerable(
+        raise refusal(
             f"The model no longer sees turn {turn.number}: it was summarised, or is from before you started over. Undo "
-            "that to regenerate its answer."
+            "that to have it answered again."
         )
 
 

@@ -13,6 +13,7 @@ from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.samples import sample
 from tests.testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import turn_ids
 from tests.web.conftest import ask, events_of, until, upload
 
 
@@ -360,3 +361,26 @@ def test_an_answer_is_written_to_its_end_whatever_is_done_meanwhile(
     client.post(f"/api/conversations/{conversation}/restore")
     ended = client.get(f"/api/turns/{turn}").json
     assert (ended["status"], ended["answer"]) == ("completed", "They hiss [1].")
+
+
+@pytest.mark.parametrize("how", ["clear", "reset"])
+def test_a_failed_turn_that_is_retried_after_a_clear_breaks_no_conversation(
+    client: FlaskClient, stub: StubModel, how: str
+) -> None:
+    conversation = ask(client, "Question 1.")["conversation_id"]
+    stub.replies.append(Reply(status=400))
+    client.post("/api/query", json={"question": "It fails.", "conversation_id": conversation})
+    stub.replies.clear()
+    failed = turn_ids(client, conversation)[-1]
+    assert 'class="retry"' in client.get(f"/conversations/{conversation}").text
+    assert client.post(f"/api/conversations/{conversation}/{how}").status_code == 200
+    assert 'class="retry"' not in client.get(f"/conversations/{conversation}").text
+    retried = client.post(f"/api/turns/{failed}/retry")
+    until(lambda: client.get(f"/api/turns/{failed}").json["status"] != "running")
+    statuses = [
+        client.post("/api/query", json={"question": f"Later {n}.", "conversation_id": conversation}).status_code
+        for n in range(3)
+    ]
+    view = client.get(f"/api/conversations/{conversation}").json["view"]
+    assert (retried.status_code, statuses, view["turns_kept"]) == (409, [200] * 3, 3)
+    assert "from before you started over" in retried.json["error"]["message"]
