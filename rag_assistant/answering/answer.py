@@ -242,7 +242,7 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
         return with_recall(built, task)
     except errors.QuestionDoesNotFit:
         endpoint = draft.profile.endpoint
-        if endpoint.guess is None or endpoint.guess.is_tried:
+        if endpoint.guess is None or endpoint.guess.is_tried or endpoint.guess.is_named:
             raise
     # A guess refuses no question.
     guess, conversation = replace(endpoint.guess, is_tried=True), draft.window.conversation

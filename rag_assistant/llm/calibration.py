@@ -27,7 +27,7 @@ MIN_RATIO_CHANGE = 0.1
 # Shorter requests say more about a chat template than about a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
 # Two cuts agree if their counts differ by no more. Once an hour a request may be longer than what was guessed from
-# them, which is forgotten a day after the last cut.
+# them. That is forgotten a day after the last cut, and what a refusal named a day after that.
 MAX_TIMES_APART, TO_TRY, TO_FORGET = 1.5, timedelta(hours=1), timedelta(days=1)
 # How many earlier requests a count is compared with.
 MAX_EARLIER = 32
@@ -110,7 +110,7 @@ class Calibration:
         self._kept: dict[Key, ModelCounts] = {}
         self._accepted: dict[Key, int] = {}
         self._earlier: dict[Key, deque[prompt_counts.PromptSize]] = {}
-        # Until a restart: a low count with the tokens sent, what was guessed after another one, a picture's tokens.
+        # Until a restart: a low count with the tokens sent, what was guessed after another, or named; a picture's.
         self._suspected: dict[Key, tuple[int, int]] = {}
         self._guesses: dict[Key, Guess] = {}
         self._picture_tokens: dict[Key, float] = {}
@@ -127,19 +127,20 @@ class Calibration:
         """Return an endpoint with its context limit: the declared one, or one learned since."""
         counts = self._known(endpoint)
         if counts.declared_limit != endpoint.context_tokens:
+            self.forget(endpoint)
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
-        if counts.context_limit is None:
-            guess = None if endpoint.context_tokens else self.guess(endpoint)
-            if guess is None:
-                return endpoint
+        declared = min(counts.context_limit or MAX_INT32, endpoint.context_tokens or MAX_INT32)
+        guess = self.guess(endpoint)
+        if guess is not None and (guess.limit < declared if guess.is_named else declared == MAX_INT32):
             return replace(endpoint, context_tokens=None if guess.is_tried else guess.limit, guess=guess)
-        return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
+        return replace(endpoint, context_tokens=None if declared == MAX_INT32 else declared)
 
     def guess(self, endpoint: Endpoint) -> Guess | None:
-        """Return what two cuts that agree tell of the limit; after an hour it is tried, after a day forgotten."""
+        """Return the limit that two cuts tell, to be tried after an hour, or a refusal; neither is older than a day."""
         guess = self._guesses.get(endpoint.key)
-        age = datetime.now(UTC) - guess.at if guess is not None else TO_FORGET
-        return None if guess is None or age >= TO_FORGET else replace(guess, is_tried=age >= TO_TRY)
+        if guess is None or (age := datetime.now(UTC) - guess.at) >= TO_FORGET:
+            return None
+        return replace(guess, is_tried=not guess.is_named and age >= TO_TRY)
 
     def suspects(self, endpoint: Endpoint, reading: Reading) -> bool:
         """Return whether the last count was too low to be of everything sent, and nothing confirms a cut yet."""
@@ -193,9 +194,9 @@ class Calibration:
         """Return the limit that explains a low count: the declared one, or a guess after a second cut that agrees."""
         counts, accepted = self._known(endpoint), self._accepted.get(endpoint.key, 0)
         guess, declared = self.guess(endpoint), counts.context_limit or counts.declared_limit
-        if declared is not None or not teaches:
-            limit = declared or (guess.limit if guess else None)
-            return limit if limit is not None and verdict.sent > limit else None
+        if declared is not None or not teaches or (guess and guess.is_named):
+            limit = min(declared or MAX_INT32, guess.limit if guess else MAX_INT32)
+            return limit if verdict.sent > limit else None
         if verdict.sent <= accepted:  # As much was read whole before.
             return None
         suspected, _ = self._suspected.pop(endpoint.key, (0, 0))
@@ -210,10 +211,8 @@ class Calibration:
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Learn from our uncorrected estimate of a request and the endpoint's full count."""
-        if (
-            min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM
-            or counted > prompt_counts.MAX_TIMES_OUR_ESTIMATE * estimated
-        ):
+        is_error = counted > prompt_counts.MAX_TIMES_OUR_ESTIMATE * estimated
+        if is_error or min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM:
             return
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
@@ -235,7 +234,7 @@ class Calibration:
         """
         with self._lock:
             if limit is not None and limit >= max(prompt_counts.MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
-                self._learn(endpoint, context_limit=limit)
+                self._guesses[endpoint.key] = Guess(limit, estimated, 0, datetime.now(UTC), is_named=True)
             if counted is not None and estimated < counted <= prompt_counts.MAX_TIMES_OUR_ESTIMATE * estimated:
                 self._learn(endpoint, ratio=max(min(MAX_RATIO, counted / estimated), self.ratio(endpoint)))
 

@@ -170,8 +170,7 @@ class ModelClient:
                     body = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
                 else:
                     body = client.get(url, cast_to=object, options=options)
-                limit = limit_in(body, endpoint.model)
-                if limit is not None:
+                if (limit := limit_in(body, endpoint.model)) is not None:
                     return limit
         return None
 

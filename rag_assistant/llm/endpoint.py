@@ -11,6 +11,9 @@ GUESSED_LIMIT = (
     "Since {at} UTC the limit is a guess, {n} tokens: of {n1} tokens of a request, {n2} were read. Test the connection "
     "to forget it."
 )
+NAMED_LIMIT = (
+    "On {at} UTC the endpoint refused a request and named a limit of {n} tokens. Test the connection to forget it."
+)
 # Of a model's name: llama3.2:3b, qwen2.5-1.5b, SmolLM2-135M-Instruct; nothing of mixtral-8x7b.
 SIZE = re.compile(r"(?<![a-z0-9.])(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE)
 MAX_SMALL_BILLIONS = 4.5  # A model that is called 4B may have more.
@@ -19,7 +22,8 @@ MAX_SMALL_BILLIONS = 4.5  # A model that is called 4B may have more.
 class Guess(Struct, frozen=True):
     """A context limit guessed from low counts, with the last request that was cut: tokens sent and read, and when.
 
-    ``is_tried``: it is not applied, to see whether a longer request is read whole.
+    ``is_tried``: it is not applied, to see whether a longer request is read whole. ``is_named``: the endpoint named it
+    as it refused the request.
     """
 
     limit: int
@@ -27,11 +31,13 @@ class Guess(Struct, frozen=True):
     read: int
     at: datetime
     is_tried: bool = False
+    is_named: bool = False
 
     @property
     def sentence(self) -> str:
-        """What is guessed, for people."""
-        return GUESSED_LIMIT.format(
+        """What is guessed, or was named, for people."""
+        text = NAMED_LIMIT if self.is_named else GUESSED_LIMIT
+        return text.format(
             n=f"{self.limit:,}", n1=f"{self.sent:,}", n2=f"{self.read:,}", at=f"{self.at:%Y-%m-%d %H:%M}"
         )
 

@@ -45,8 +45,7 @@ class LocalServers:
         """Return the servers that are running now."""
         with self._lock:
             if self._looked_at is None or time.monotonic() - self._looked_at > CACHED_SECONDS:
-                self._servers = self._look()
-                self._looked_at = time.monotonic()
+                self._servers, self._looked_at = self._look(), time.monotonic()
             return self._servers
 
     def _look(self) -> list[LocalServer]:

@@ -204,8 +204,7 @@ class LanguageModels:
         answer = ""
         try:
             text, reply = collect(self.stream(endpoint, request, call, teaches=False))
-            is_cut = reply.reading is not None and reply.reading.limit is not None
-            answer = "" if is_cut else text
+            answer = text if reply.reading is None or reply.reading.limit is None else ""
         except ModelError as error:
             log.warning("A request before an answer failed: %s", cause_alone(str(error)))
         finally:
@@ -228,8 +227,7 @@ class LanguageModels:
         return reading if limit is None else replace(reading, limit=limit if limit < reading.sent else None)
 
     def _learn_limit(self, endpoint: Endpoint) -> int | None:
-        limit = self.client.limit_of_loaded(endpoint)
-        if limit is not None:
+        if (limit := self.client.limit_of_loaded(endpoint)) is not None:
             self.calibration.learn_limit(endpoint, limit)
         return limit
 
@@ -288,7 +286,6 @@ class LanguageModels:
         if self._local is not None and not self.has_endpoint:
             return self._local.expected_endpoint()
         configured = self.configured_endpoint()
-        last = self._last.get(configured.key)
-        if last is not None:
+        if (last := self._last.get(configured.key)) is not None:
             return self.calibration.limited(last)
         return replace(configured, api_key=None)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
@@ -255,3 +256,7 @@ def test_a_refusal_only_makes_us_more_careful() -> None:
     calibration.learn(endpoint, 4000, 5000)
     calibration.learn_refusal(endpoint, 6000, 3000, None)
     assert calibration.limited(endpoint).context_tokens == 4096
+    for declared, limit in ((4000, 4000), (9000, 9000)):  # What it was refused with was declared otherwise.
+        assert calibration.limited(replace(endpoint, context_tokens=declared)).context_tokens == limit
+    calibration.learn_refusal(replace(endpoint, context_tokens=9000), 8000, 7000, None)
+    assert calibration.limited(replace(endpoint, context_tokens=9000)).context_tokens == 7000
