@@ -25,12 +25,14 @@ from tests.web.conftest import until
 Step = tuple[str, int]
 WEIGHTS = {
     **{"ask": 12, "pin": 3, "exclude": 3, "include": 3, "release": 1, "clear": 1, "reset": 1, "compact": 3, "undo": 3},
-    **{"branch": 2, "choose": 2, "regenerate": 3, "erase": 1, "limit": 2, "settings": 1, "leave": 1},
+    **{"branch": 2, "choose": 2, "regenerate": 3, "retry": 4, "erase": 1, "limit": 2, "settings": 2, "leave": 1},
 }
 FILLER = "It was said at some length, so that a summary of it can be shorter than what it stands for. " * 2
 # Room is kept for the longest notice, which has at most this many tokens more.
 MARGIN = 12
-SEED = 57
+SEED = 59
+# What a walk must have met: each of these changed what was sent, or was done.
+MET = {"window_slack", "filtered", "token_limit", "tool_iterations_keep", "regenerate", "retry"}
 
 
 class Walk:
@@ -45,6 +47,7 @@ class Walk:
         self.rules, self.budget, self.iterations_keep = Rules(), None, 2
         self.set_up(window_slack=0, history_token_budget=None, tool_iterations_keep=2)
         self.id = 0
+        self.met: set[str] = set()
         # By conversation, in the order of the turns.
         self.ids: dict[int, list[int]] = {}
 
@@ -132,6 +135,8 @@ class Walk:
         assert (answer["notice"], answer["history_trimmed"]) == (notice, notice is not None)
         reasons = Counter(reason for reason in why.values() if reason)
         assert figures["left_out"] == reasons, (figures["left_out"], why)
+        self.met |= {"filtered", "token_limit"} & reasons.keys()
+        self.met |= {"window_slack"} if "at least" in (notice or "") else set()
         self.look_at_receipt(answer, why)
         if self.budget:
             self.look_at_budget(figures, why)
@@ -153,6 +158,7 @@ class Walk:
             assert sum(part["role"] == "tool" for part in parts) == one.calls
         now = sum(part["role"] == "tool" for part in sent[turn.question.split(".")[0]])
         assert now == (calls if self.iterations_keep is None else min(calls, self.iterations_keep))
+        self.met |= {"tool_iterations_keep"} if now < calls else set()
         assert len(sent) - len(past) - 1 == ("summarised" in why.values() or self.talk.view.summary is not None), sent
 
     def look_at_receipt(self, answer: dict[str, Any], why: dict[int, str | None]) -> None:
@@ -179,19 +185,26 @@ class Walk:
         if turn := self.any(number):
             self.ask(number, turn)
 
-    def regenerate(self, number: int) -> None:
+    def regenerate(self, number: int, how: str = "regenerate") -> None:
+        """Have the last turn answered again; with ``how`` "retry", if it failed."""
         turn = self.talk.turns[-1]
         dice = random.Random(number)
         calls = self.script(dice, turn.overflow)
-        response = self.send(f"turns/{self.turn_id(turn)}/regenerate")
-        refused = turn.erased or turn.number < self.talk.view.begin
+        path = f"turns/{self.turn_id(turn)}"
+        has_failed = self.client.get(f"/api/{path}").json["status"] == "failed"
+        response = self.send(f"{path}/{how}")
+        refused = turn.erased or turn.number < self.talk.view.begin or (how == "retry" and not has_failed)
         assert (response.status_code == 202) is not refused, response.text
         if refused:
             return self.stub.replies.clear()
-        until(lambda: self.client.get(f"/api/turns/{self.turn_id(turn)}").json["status"] != "running")
-        if turn.answer:
+        until(lambda: self.client.get(f"/api/{path}").json["status"] != "running")
+        if turn.answer and how == "regenerate":
             turn.version = max(turn.answers) + 1
+        self.met.add(how)
         return self.look(turn, calls)
+
+    def retry(self, number: int) -> None:
+        self.regenerate(number, "retry")
 
     def choose(self, number: int) -> None:
         if not (turn := self.any(number)):
@@ -323,8 +336,8 @@ def shortened(new_walk: Any, steps: list[Step]) -> list[Step]:
     return steps
 
 
-def walked(client: FlaskClient, stub: StubModel, services: Services, seed: int, length: int) -> None:
-    """Walk, and if it fails, fail with the shortest walk that does."""
+def walked(client: FlaskClient, stub: StubModel, services: Services, seed: int, length: int) -> set[str]:
+    """Walk, and if it fails, fail with the shortest walk that does; return what it met."""
     dice = random.Random(seed)
     actions = dice.choices(list(WEIGHTS), WEIGHTS.values(), k=length)
     steps = [(action, dice.randrange(10_000)) for action in actions]
@@ -337,6 +350,7 @@ def walked(client: FlaskClient, stub: StubModel, services: Services, seed: int, 
         if failure_of(walk, [step]):
             shortest = shortened(new_walk, steps[: n + 1])
             pytest.fail(f"{shortest}\n{failure_of(new_walk(), shortest)}")
+    return walk.met
 
 
 pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent", HISTORY_RECALL="0")
@@ -345,7 +359,7 @@ pytestmark = pytest.mark.settings(RETRIEVAL_MODE="agent", HISTORY_RECALL="0")
 def test_the_model_is_sent_what_a_model_of_the_window_says(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
-    walked(client, stub, services, SEED, 50)
+    assert walked(client, stub, services, SEED, 300) == MET
 
 
 @pytest.mark.long
