@@ -135,8 +135,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, lead: str) -> Ge
     parts = [part for one in quotes for each in one.sentences for part in (each.heading, each.lead, each.text)]
     parts += [draft.sources[one.n - 1].document for one in quotes]
     is_near = result.near or not has_named_kind(result.query.text, parts)
-    pieces = quoted_answer(quotes, count, lead=lead, is_near=is_near, coverage=coverage)
-    for piece in pieces:
+    for piece in quoted_answer(quotes, count, lead=lead, is_near=is_near, coverage=coverage):
         call.refuse_stopped()
         yield piece
 

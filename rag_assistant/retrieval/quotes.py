@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Source, lead_of
 from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
-from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.follow_up import PRONOUNS, SearchQuery
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, is_in_code, sentences_of
 from rag_assistant.retrieval.table_answers import query_for, unexplained
 from rag_assistant.retrieval.table_query import QueryTooLarge, TableAnswer, TableQuery, parsed, run
-from rag_assistant.retrieval.table_words import asks_for_rows
+from rag_assistant.retrieval.table_words import POINTS_BACK, asks_for_rows
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import (
@@ -122,8 +122,7 @@ def choose_quotes(
     if len(answers) == 1:
         return answers
     scores = _scores(query, sources, compare, texts)
-    candidates = list(scores)
-    if not candidates:
+    if not (candidates := list(scores)):
         return []
     best_first = sorted(candidates, key=lambda one: -scores[one])[:MAX_SENTENCES]
     chosen = [one for one in best_first if scores[one] >= scores[best_first[0]] - MARGIN]
@@ -168,12 +167,8 @@ class SourceTable(Struct, frozen=True):
             if len(rows) > ROWS_DESCRIBED and len(values) <= MAX_VALUES:
                 lines.append(f"Values of {name}: {'; '.join(values)}")
         title = ": ".join(filter(None, (self.document, *dict.fromkeys(headings_above(self.text, self.table.start)))))
-        return "\n".join(
-            [
-                f"{title}, {len(rows)} {'items' if self.table.is_list else 'rows'}",
-                *(line[:MAX_LINE_CHARS] for line in lines),
-            ]
-        )
+        title += f", {len(rows)} {'items' if self.table.is_list else 'rows'}"
+        return "\n".join([title, *(line[:MAX_LINE_CHARS] for line in lines)])
 
     def queried(self, query: TableQuery) -> Quote | None:
         """Return the result of a query, ``None`` if it can't be run or finds nothing."""
@@ -211,9 +206,11 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
 
     Of several, it is the one that the question names with most words. If it names two alike, both answers are
     returned, and neither is the answer. A question that asks for no rows ("When is the party?") is one for the best
-    source.
+    source. After another question, one that doesn't say of what it asks ("How many in Perth?") is one for no table.
     """
     answers: list[tuple[int, Quote]] = []
+    if query.before and POINTS_BACK.match(query.text):
+        return []
     for one in tables_in(sources, texts):
         table_query, words = query_for(query.text, one.text, one.table, one.document)
         with suppress(QueryTooLarge):
@@ -243,6 +240,9 @@ def _scores(
 ) -> dict[_Candidate, float]:
     """Return the score of each sentence of the sources, or each small unit of sentences."""
     candidates = _candidates(sources, texts, by_sentence)
+    if query.before and not PRONOUNS.isdisjoint(search_words(query.text)):  # "It" is no row of which nobody spoke.
+        named = {word for word in content_stems(f"{query.before} {query.context}") if not word.isdigit()}
+        candidates = [one for one in candidates if one.sentences[0].kind != "row" or named & content_stems(one.words)]
     similarities = _similarities(query, candidates, compare) if candidates else {}
     kind = asked_kind(query.text)
     return {one: _score(one, similarities) + _by_kind(one, kind, query.text) for one in candidates}
@@ -359,11 +359,11 @@ def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str], words:
 
 
 def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:
-    """Say how many rows of a table are quoted, and that they were only found; empty if these are all."""
+    """Say how many rows of a table are quoted, and that they were only found."""
     text = texts.get(run[0].source.document_id, "")
     quoted = [one for each in run for one in each.sentences if one.kind == "row"]
     table = Tables(text).at(quoted[0].start) if quoted else None
     if table is None or table.end >= MAX_TEXT_CHARS:  # What ends where the text was cut may continue.
         return ""
     rows = text.count("\n", table.rows, table.end) + 1
-    return f"{len(quoted)} of {rows} rows, found by their words. Nothing was computed." if rows > len(quoted) else ""
+    return f"{len(quoted)} of {rows} rows, found by their words. Nothing was computed."

@@ -62,7 +62,9 @@ class _Reader:
         question = UN.sub(lambda match: "not " if match[1].lower().startswith(flags) else match[0], question)
         self.originals = table_words.TOKEN.findall(question)
         self.tokens = [word.lower() for word in self.originals]
-        self.forms = forms_of(question, language)
+        # Revenue is money, unless something is called that.
+        revenue = WORDS["revenue"].difference(self.about, *(one.words for one in self.columns))
+        self.forms = ["money" if form in revenue else form for form in forms_of(question, language)]
         # The positions of words that are explained, of those that are cells, and so name no column, and of negations.
         self.explained, self.by_cells = set[int](), set[int]()
         self.denials = {where[0] for _, where in self.find(ASKS["negation"])}
@@ -86,12 +88,8 @@ class _Reader:
         # Each negation belongs to a condition, and some word is the table's: that of cells which rows don't have isn't.
         left = self.denials - self.explained or self.unexplained(query)
         absent = " ".join(value for one in self.where if one.comparison not in DENIED for value in one.values)
-        if (
-            is_empty
-            or left
-            or self.own.issubset(forms_of(absent, self.language))
-            or (self.is_list and not self.named())
-        ):
+        is_nameless = self.is_list and not self.named()
+        if is_empty or left or is_nameless or self.own.issubset(forms_of(absent, self.language)):
             raise NotExplained
         return query
 

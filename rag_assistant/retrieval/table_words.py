@@ -25,6 +25,8 @@ ASKS = {
 }
 # What asks for everything, whatever the subject, and for all rows of a table with a property.
 NEEDS_ALL = {name: re.compile(words, re.IGNORECASE) for name, words in DATA["needs_all"].items()}
+# What doesn't say itself of what it asks.
+POINTS_BACK = re.compile(DATA["points_back"], re.IGNORECASE)
 # Parts of the names of columns.
 NAMES = {name: re.compile(words, re.IGNORECASE) for name, words in DATA["names"].items()}
 # A column's name has the one, a question the other.

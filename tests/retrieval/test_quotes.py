@@ -208,7 +208,66 @@ def test_a_small_table_is_quoted_whole_though_the_passage_ends_in_it() -> None:
     )
     (quote, *_) = register_quotes("Which actions were agreed upon?", text, text.index("| book") - 1)
     assert [one.text for one in quote.sentences] == [line for line in text.split("\n")[4:] if line]
-    assert quote.note == ""
+    assert quote.note == "3 of 3 rows, found by their words. Nothing was computed."
+
+
+FLEET = "| Plate | Kind | Branch | Bought | Next service |\n|---|---|---|---|---|\n" + "".join(
+    f"| V-{n} | {kind} | {branch} | {2000 + n}-03-01 | 2026-01-{n:02} |\n"
+    for n, (kind, branch) in enumerate(
+        [("Van", "Leith"), ("Van", "Perth"), ("Trailer", "Leith"), ("Trailer", "Perth")] * 5, 1
+    )
+)
+
+
+@pytest.mark.parametrize("rows", [6, 20])
+@pytest.mark.parametrize("question", ["Which van is the oldest?", "What is the newest van?"])
+def test_where_two_columns_are_dates_it_is_said_that_nothing_was_computed(question: str, rows: int) -> None:
+    quotes = register_quotes(question, "".join(FLEET.splitlines(keepends=True)[: rows + 2]))
+    assert {(quote.computed, "Nothing was computed." in quote.note) for quote in quotes} == {(0, True)}
+
+
+@pytest.mark.parametrize(
+    ("question", "is_whole"),
+    [
+        *(("How many in Perth?", False), ("How many of the trailers?", False), ("Which are in Perth?", False)),
+        *(("How much in Perth?", False), ("Wie viele in Perth?", False), ("Combien à Perth ?", False)),
+        *(("How many vans are in Perth?", True), ("Which trailers are in Perth?", True)),
+    ],
+)
+def test_after_another_question_one_that_does_not_say_of_what_it_asks_is_not_computed(
+    question: str, is_whole: bool
+) -> None:
+    one = Source(1, 7, "fleet.csv", None, 0, len(FLEET), FLEET, 0.5)
+    before = "How many vans were bought after 2010?"
+    for query in (SearchQuery(question, before=before), SearchQuery(question, before, 0.6, 0.6, before=before)):
+        quotes = choose_quotes(query, [one], compare, {7: FLEET})
+        assert {bool(quote.computed) for quote in quotes} == {is_whole}
+        assert ("Nothing was computed." in quotes[0].note) is not is_whole
+
+
+def test_the_row_that_has_all_of_a_thing_comes_first() -> None:
+    text = "| Article | Description | Supplier | Unit price (EUR) |\n|---|---|---|---|\n" + "".join(
+        f"| {code}{n} | {what}, box of {50 * (n + 1)} | {supplier} | {price + n} |\n"
+        for n in range(8)
+        for code, what, supplier, price in [
+            ("PC", "Paper clips", "Office & Co", 1.9),
+            ("ST", "Staples", "Pinlab", 2.1),
+        ]
+    )
+    (quote, *_) = register_quotes("What does a box of 50 paper clips cost?", text)
+    assert quote.sentences[0].text == "| PC0 | Paper clips, box of 50 | Office & Co | 1.9 |"
+    assert quote.note.endswith("Nothing was computed.")
+
+
+def test_text_behind_code_that_began_far_before_a_passage_is_text() -> None:
+    code = "run --step of the very long job that nobody reads\n" * 200
+    keeper = "The keeper of the lighthouse feeds seventeen geese every morning."
+    text = f"# Jobs\n\n```sh\n{code}```\n\n{keeper}\n\n```sh\nfeed geese\n```\n"
+    start = text.index("The keeper")
+    one = Source(1, 7, "jobs.md", None, start, len(text), text[start:], 0.5)
+    quotes = choose_quotes(SearchQuery("How many geese does the keeper feed?"), [one], compare, {7: text})
+    assert quotes[0].sentences[0].text == keeper
+    assert sum(len(each.text) for quote in quotes for each in quote.sentences) < 1_500
 
 
 def test_a_value_of_the_kind_that_is_asked_for_comes_first_and_a_title_last() -> None:

@@ -209,6 +209,9 @@ NOT_COMPUTED = [
     ("fleet.csv", "And of the trailers?"),
     ("fleet.csv", "Is it on site?"),
     ("fleet.csv", "How many of them are in Perth?"),
+    ("fleet.csv", "How many of those are trailers?"),
+    ("fleet.csv", "Which of those are in Perth?"),
+    ("orders.csv", "How much did those cost?"),
     ("fleet.csv", "Why are vans in Perth?"),
 ]
 
@@ -318,3 +321,24 @@ def test_a_query_of_a_model_is_told_the_words_that_it_leaves_out(question: str, 
     assert unexplained(TableQuery(1, "count", where=where), question, text, table, "fleet.csv") == words
     other = (Condition("Kind", "!=", "Trailer"), *where[1:])
     assert unexplained(TableQuery(1, where=other), "What in Leith is no trailer?", text, table, "fleet.csv") == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("How much did we spend per supplier?", "How much did we pay per supplier?"),
+        *("What is the total cost per supplier?", "What is the total price per supplier?"),
+        *("What is the total revenue per supplier?", "Revenue per supplier?"),
+    ],
+)
+def test_words_of_money_mean_the_one_money_column(question: str) -> None:
+    found = answer("orders.csv", question)
+    assert found is not None
+    assert "Acme 1,200" in found.note
+
+
+def test_revenue_means_the_column_that_is_called_so() -> None:
+    text = table_of("Shop;Revenue (EUR);Costs (EUR)\nLeith;500;90\nPerth;700;80")
+    found = computed("What is the total revenue?", text, Tables(text).all[0], "shops.csv")
+    assert found is not None
+    assert "1,200" in found.note

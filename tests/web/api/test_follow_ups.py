@@ -287,3 +287,39 @@ def test_an_invented_figure_without_a_citation_is_told_unless_the_question_or_an
     later = ask(client, "What does the lighthouse lamp burn?", conversation_id=first["conversation_id"])
     asked = ask(client, "Does the lighthouse lamp burn 115 barrels?")
     assert (later["notes"], asked["notes"]) == ([], [])
+
+
+KINDS = "hammer saw drill vice file chisel plane clamp level gauge anvil awl axe bellows brace".split()
+
+
+@no_model
+@pytest.mark.library(
+    (
+        "tools.csv",
+        "Article,Price (EUR),In stock\n" + "".join(f"Steel {one},{n + 10},{n}\n" for n, one in enumerate(KINDS)),
+    ),
+    (
+        "rooms.csv",
+        "Room,Available,Seats\n" + "".join(f"Room {n},{'no' if n % 2 else 'yes'},{n}\n" for n in range(1, 22)),
+    ),
+)
+def test_it_is_the_row_of_the_turn_before_and_none_of_another_file(client: FlaskClient) -> None:
+    first = ask(client, "What does the steel chisel cost?")
+    answer = ask(client, "Is it available?", conversation_id=first["conversation_id"])["answer"]
+    assert "Steel chisel" in answer
+    assert "Room 1" not in answer
+
+
+FLEET = "".join(f"V-{n},{'Van' if n % 3 else 'Trailer'},{'no' if n % 5 else 'yes'}\n" for n in range(1, 60))
+
+
+@no_model
+@pytest.mark.library(("fleet.csv", f"Plate,Kind,In service\n{FLEET}"))
+def test_what_points_back_is_not_computed_from_all_rows(client: FlaskClient) -> None:
+    first = ask(client, "How many vans are in service?")
+    assert "of 59 rows, where “Kind” is “Van” and “In service” is “yes”" in first["answer"]
+    for question in ("And of the trailers?", "How many of those are trailers?", "How many of the trailers?"):
+        answer = ask(client, question, conversation_id=first["conversation_id"])["answer"]
+        assert ("where “Kind” is" in answer, "Nothing was computed." in answer) == (False, True), question
+    whole = ask(client, "How many trailers are in service?", conversation_id=first["conversation_id"])["answer"]
+    assert "where “Kind” is “Trailer” and “In service” is “yes”" in whole
