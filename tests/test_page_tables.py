@@ -13,7 +13,7 @@ from werkzeug.exceptions import HTTPException
 
 from rag_assistant.cli.api import EXIT_CODES, NOT_REACHED
 from rag_assistant.history.receipt import TRIMMING, LeftOutReason
-from rag_assistant.records import Event
+from rag_assistant.records import Event, HistoryFigures
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web import create_app
@@ -74,6 +74,16 @@ def test_every_field_in_a_table_of_the_api_page_is_in_its_description(app: Flask
     named = set(re.findall(r"(?<!\[)`([a-z]+(?:_[a-z]+)*)`", rows))
     assert len(named) > 50
     assert named - known - {"true", "false", "null", "length"} == set()
+
+
+def test_the_figures_of_the_history_on_the_api_page_exist() -> None:
+    _, table, *_ = TEXT["docs/api.md"].partition("The figures in `history`:")[2].split("\n\n")
+    named = {
+        name for cell in re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    assert len(named) > 10
+    named |= {name for text in TEXT.values() for name in re.findall(r"`history\.(\w+)", text)}
+    assert named - get_type_hints(HistoryFigures).keys() == set()
 
 
 def test_the_events_of_a_stream_are_those_of_the_page() -> None:

@@ -121,6 +121,16 @@ def test_tools_that_a_server_does_not_show_to_the_model_are_no_cut() -> None:
     assert not judge(size, round(plain.tokens.expected), 0, (), 0).cut
 
 
+def content(text: str, *urls: str) -> list[dict[str, Any]]:
+    """Return the content of a message with pictures."""
+    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
+
+
+def test_a_picture_is_part_of_a_message() -> None:
+    sizes = [size_of(ModelRequest(({"role": "user", "content": content("What?", *urls)},))) for urls in ((), "A", "B")]
+    assert len({key for size in sizes for key in size.parts}) == 3
+
+
 def test_equal_messages_are_counted_twice() -> None:
     assert prompt("a", WORDS, "a", WORDS).tokens.expected == pytest.approx(2 * prompt("a", WORDS).tokens.expected)
 
@@ -162,11 +172,13 @@ def read(calibration: Calibration, count: int, *said: str, endpoint: Endpoint = 
     return reading.limit
 
 
-def test_an_endpoint_that_read_every_recorded_request_has_no_limit() -> None:
+@pytest.mark.parametrize("teaches", [False, True])
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_endpoint_that_read_every_recorded_request_has_no_limit(times: int, teaches: bool) -> None:
     calibration = Calibration()
-    for one in shared_json("token_counts/no_limit.json"):
+    for one in [one for one in shared_json("token_counts/no_limit.json") for _ in range(times)]:
         request, reply = ModelRequest(tuple(one["messages"])), ModelReply(usage={"prompt_tokens": one["prompt_tokens"]})
-        reading = calibration.read(ENDPOINT, request, reply, teaches=one["what"] == "answer")
+        reading = calibration.read(ENDPOINT, request, reply, teaches=teaches or one["what"] == "answer")
         assert reading is not None
         assert reading.limit is None
     assert calibration.limited(ENDPOINT).context_tokens is None
@@ -252,3 +264,21 @@ def test_what_a_picture_costs_is_learned(price: int) -> None:
         reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": plain + price}))
     assert reading is not None
     assert reading.sent == pytest.approx(plain + price, abs=2)
+
+
+@pytest.mark.parametrize("prices", [[0], [1105], [1500, 85, 1500, 85, 85, 1105, 258]])
+def test_pictures_in_other_sizes_and_numbers_are_no_cut(prices: list[int]) -> None:
+    calibration, messages, price = Calibration(), list[dict[str, Any]](), dict[str, int]()
+    for n in range(12):
+        urls = [f"data:image/png;base64,{'AB' * (1 + 40 * (n % 3))}{n}{m}" for m in range(n % 3)]
+        price |= {url: prices[(n + m) % len(prices)] for m, url in enumerate(urls)}
+        messages.append({"role": "user", "content": content(f"{n}. What is this lamp? {WORDS * 5}", *urls)})
+        request = ModelRequest(tuple(messages[-5:]))
+        count = round(1.1 * size_of(request).tokens.expected) + sum(
+            price[part["image_url"]["url"]] for one in request.messages for part in one["content"][1:]
+        )
+        for _ in range(2):
+            reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": count}))
+            assert reading is not None
+            assert reading.limit is None
+    assert calibration.limited(ENDPOINT).context_tokens is None

@@ -326,6 +326,24 @@ def test_each_half_of_a_question_finds_its_own(house: Shelf) -> None:
     assert support == "found"
 
 
+@pytest.mark.parametrize(
+    ("supports", "support"),
+    [
+        (("found", "near"), "found"),
+        (("near", "near"), "near"),
+        (("near", "nothing_found"), "near"),
+        (("found", "nothing_found"), "near"),
+        (("nothing_found", "nothing_found"), "nothing_found"),
+    ],
+)
+def test_parts_of_a_question_are_near_only_where_one_found_nothing(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch, supports: tuple[str, str], support: str
+) -> None:
+    each = iter(supports)
+    monkeypatch.setattr(house.retriever, "_support", lambda *_: next(each))
+    assert house.retriever.find(SearchQuery("Where are the geese? When was the boat painted?"), 4)[1] == support
+
+
 def test_where_one_half_finds_nothing_the_other_is_only_near(house: Shelf) -> None:
     house.shelve("the keeper feeds geese")
     question = "Which geese does the keeper feed, and what does parliament tax?"

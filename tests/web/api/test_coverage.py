@@ -86,6 +86,13 @@ def test_a_model_is_told_what_was_computed(client: FlaskClient, stub: StubModel)
     assert "Computed from all 40 rows." in client.get(f"/turns/{answer['turn_id']}").text
 
 
+def test_a_word_that_a_models_query_leaves_out_is_named_in_a_note(client: FlaskClient, stub: StubModel) -> None:
+    query = {"table": 1, "operation": "count", "where": [{"column": "place", "comparison": "=", "value": "oslo"}]}
+    for question, is_named in (("How many of the insured assets are in Oslo?", True), ("How many are in Oslo?", False)):
+        stub.replies += [Reply(json.dumps(query)), Reply("20 [1].")]
+        assert any("insured" in note for note in ask(client, question)["notes"]) is is_named
+
+
 def test_a_model_reads_all_of_a_short_document(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("The roof [1]."))
     answer = ask(client, "Summarise the minutes about the roof", document_ids=[2])

@@ -3,13 +3,16 @@
 import threading
 from datetime import timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.request import IS_TRIED
 from rag_assistant.llm import client as client_module
+from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OWN_ADDRESSES, ModelClient
+from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
@@ -19,6 +22,7 @@ from tests.web.conftest import ask, events_of, until
 SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
 ANSWER = "".join(f"{n}. {SENTENCE}" for n in range(50))
 CONTEXT_TOKENS = 4096
+CUT = ModelReply(usage={"prompt_tokens": 2050})
 
 
 def tokens_in(messages: list[dict[str, Any]]) -> int:
@@ -269,3 +273,31 @@ def test_a_server_that_answers_something_else_tells_no_limit(client: FlaskClient
     stub.own_addresses |= dict.fromkeys(OWN_ADDRESSES, 7)
     ask(client)
     assert ask(client)["history"]["tokens"]["limit"] is None
+
+
+def test_requests_beside_the_answer_teach_no_limit(client: FlaskClient, stub: StubModel, services: Services) -> None:
+    models, request = services.models, ModelRequest(({"role": "user", "content": SENTENCE * 400},))
+    for _ in range(3):
+        models.ask_aside(models.endpoint(ModelCall()), request, ModelCall())
+    conversation = ask(client, f"Question 0. {SENTENCE}", max_history_turns=0)["conversation_id"]
+    for n in range(1, 10):
+        ask(client, f"Question {n}. {SENTENCE}", conversation_id=conversation, max_history_turns=0)
+    for _ in range(2):
+        client.post(f"/api/conversations/{conversation}/compact")
+        assert tokens_in(stub.requests[-1].messages) > CONTEXT_TOKENS
+        client.post(f"/api/conversations/{conversation}/undo")
+    assert models.known_endpoint().guess is None
+    # Nothing is suspected either: one low count of an answer is the first.
+    assert models.calibration.read(models.endpoint(ModelCall()), request, CUT) == Reading(ANY, 2050, None)
+
+
+def test_an_endpoint_that_was_away_may_have_another_limit(
+    client: FlaskClient, stub: StubModel, services: Services
+) -> None:
+    models, request = services.models, ModelRequest(({"role": "user", "content": SENTENCE * 400},))
+    endpoint = models.endpoint(ModelCall())
+    assert [models.calibration.read(endpoint, request, CUT) for _ in range(2)][1] == Reading(ANY, 2050, 4096)
+    assert models.known_endpoint().guess is not None
+    stub.close()
+    client.post("/api/query", json={"question": "Why?"})
+    assert models.known_endpoint().guess is None

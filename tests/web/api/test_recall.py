@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 
+from rag_assistant.records import RelatedTurn
+from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept, run, turn_ids
 from tests.web.conftest import PAGE, ask, until
@@ -63,6 +66,25 @@ class TestRecall:
             kept(client, f"Frage {n}.", conversation)
         answer = ask(client, "Welche Häuser haben die schlafenden Gänse?", conversation_id=conversation)
         assert answer["history"]["recalled_turns"] == [1]
+
+    def test_recalled_are_the_first_by_the_order_of_the_index_however_certain_others_are(
+        self, client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        conversation = kept(client, "My cat is called Mimi.").conversation_id
+        for n in range(2, 9):
+            kept(client, f"My cat number {n} is called Mimi." if n < 5 else f"Question {n}.", conversation)
+        store, order = type(services.history), list[int]()
+        related = store.related
+
+        def surest_last(*args: Any) -> list[RelatedTurn]:
+            turns = [replace(one, certainty=0.3 + n / 100) for n, one in enumerate(related(*args))]
+            order[:] = [one.number for one in turns]
+            return turns
+
+        monkeypatch.setattr(store, "related", surest_last)
+        answer = ask(client, "How is my cat called?", conversation_id=conversation)
+        assert len(order) > 2
+        assert answer["history"]["recalled_turns"] == sorted(order[:2])
 
     def test_what_was_cleared_or_excluded_is_told_and_never_recalled(
         self, client: FlaskClient, stub: StubModel

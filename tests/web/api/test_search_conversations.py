@@ -196,3 +196,10 @@ def test_without_a_stored_conversation_or_a_model_or_with_tools_none_is_searched
     body = {"model": "stub-model", "messages": [{"role": "user", "content": QUESTION}]}
     client.post("/v1/chat/completions", json=body)
     assert "earlier conversation" not in json.dumps(stub.requests[-1].messages)
+
+
+def test_a_turn_that_was_cleared_in_another_conversation_is_found(client: FlaskClient, stub: StubModel) -> None:
+    turn = told(client, stub)
+    assert client.post(f"/api/conversations/{turn['conversation_id']}/clear").status_code == 200
+    assert past(ask(client, QUESTION)) == [(turn["conversation_id"], turn["turn"])]
+    assert "Bremerhaven" in json.dumps(stub.requests[-1].messages)
