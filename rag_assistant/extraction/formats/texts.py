@@ -196,14 +196,16 @@ MAX_MIXED = 0.2
 MAX_CHARS, MIN_LETTERS, MIN_WORDS = 20_000, 200, 5
 # Symbols and numbers beyond ASCII, and control characters, are rare in any text.
 MAX_SYMBOLS, MAX_CONTROL = 0.1, 0.02
-# UTF-8 read as Latin-1 or cp1252; and a file within a text, which is in no language and no mistake.
+# UTF-8 read as Latin-1 or cp1252.
 MOJIBAKE, MIN_MOJIBAKE = re.compile(r"(?:(?<![A-Z\xc0-\xde])[\xc2\xc3]|\xe2[\x80\u20ac])[\x80-\xbf\u0152-\u2122]"), 4
-BASE64 = re.compile(r"(?=[A-Za-z+/]{0,59}[0-9])[A-Za-z0-9+/]{60,}")
+TOKEN, DIGIT = re.compile(r"[\w:+/-]+"), re.compile(r"\d")
 
 
 def is_no_language(text: str) -> bool:
-    """Return whether a text's letters are distributed as in no language, or its words mix alphabets."""
-    words = WORD.findall(BASE64.sub(" ", text[:MAX_CHARS]))
+    """Return whether the letters of a text's prose are distributed as in no language, or its words mix alphabets."""
+    # Cells of tables, and identifiers and files within a text, say nothing of that.
+    prose = " ".join(line for line in text[:MAX_CHARS].split("\n") if " | " not in f" {line}")
+    words = WORD.findall(" ".join(one for one in TOKEN.findall(prose) if not DIGIT.search(one)))
     letters = [one for one in unicodedata.normalize("NFD", "".join(words).lower()) if "a" <= one <= "z"]
     if len(letters) >= MIN_LETTERS and sum(one in COMMON for one in letters) < MIN_COMMON * len(letters):
         return True

@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import Connection, Engine, insert, update
 
 from rag_assistant.documents import report
+from rag_assistant.extraction.formats.texts import read_csv
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import chunks, conversations, document_texts, documents, now, turns
 from tests.retrieval.test_near_copies import text_of
@@ -24,7 +25,7 @@ from tests.web.conftest import PAGE, ask, post, upload
 LAMP = "The lighthouse lamp burns oil from whales."
 # As of a font that doesn't name its letters.
 GARBLED = (
-    text_of(4)
+    re.sub(r"\d", "", text_of(4))
     .translate({code: chr(122 - (code * 7) % 26) for code in range(97, 123)})
     .translate(str.maketrans("etaoinsr", "zqxjkvwy"))
 )
@@ -128,6 +129,19 @@ def test_text_in_a_wrong_encoding_is_garbled_and_a_file_in_a_text_is_not(encodin
     assert not report.read_text(
         f"{german}![logo](data:image/png;base64,{b64encode(Random(1).randbytes(2000)).decode()})"
     )[1]
+
+
+def test_identifiers_and_cells_are_not_garbled() -> None:
+    random = Random(1)
+    serials = ["".join(random.choices("BCDFGHJKLMPQVWXYZ", k=8)) for _ in range(60)]
+    macs = [":".join(f"{random.randrange(256):02X}" for _ in range(6)) for _ in serials]
+    rows = [f"Laptop;{one};{mac}" for one, mac in zip(serials, macs, strict=True)]
+    table = read_csv("\n".join(["Asset;Serial;MAC", *rows]).encode(), "text/csv").text
+    assert not report.read_text(table)[1]
+    assert not report.read_text(table * 9)[1]
+    assert not report.read_text("\n".join(f"{one}-{n}" for n, one in enumerate(serials)))[1]
+    assert report.read_text(f"{table}\n\n{GARBLED}")[1]
+    assert report.read_text(table.replace("Laptop", "GerÃ¤t"))[1]
 
 
 @pytest.mark.long
