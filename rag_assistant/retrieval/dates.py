@@ -13,8 +13,8 @@ _DATA = json.loads(get_data(str(__package__), "dates.json") or b"")
 NAMES = [re.compile(names) for names in _DATA["months"]]
 PARTS = _DATA["parts"] | {"MONTH": rf"(?<![^\W\d_])(?P<month>{'|'.join(_DATA['months'])})(?![^\W\d_])\.?"}
 *WRITTEN, NAMED = (
-    re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], pattern))
-    for pattern in (*_DATA["written"], _DATA["named"])
+    re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], pattern), flags)
+    for pattern, flags in (*((one, re.IGNORECASE) for one in _DATA["written"]), (_DATA["named"], 0))
 )
 NUMBER = re.compile(r"\d{1,4}")
 # How far from a month's name further days may be: "3, 5 and 8 April".
@@ -56,7 +56,7 @@ def _days(match: re.Match[str]) -> frozenset[Day]:
 
 def _month(text: str) -> int:
     """Return the number of a month, from its name or its figures."""
-    return int(text) if text.isdigit() else next(n for n, names in enumerate(NAMES, 1) if names.fullmatch(text))
+    return int(text) if text.isdigit() else next(n for n, names in enumerate(NAMES, 1) if names.fullmatch(text.title()))
 
 
 # What a date follows: words for when it is valid, was changed (the latest counts) or published, perhaps a weekday.
@@ -105,7 +105,7 @@ def date_in_text(text: str, language: str, today: date) -> str | None:
 
 
 def date_in_name(name: str, today: date) -> str | None:
-    """Return the date in a document's name; a year alone counts if it is the only one, and not to come."""
+    """Return the date in a document's name; a year alone counts if it is the only one."""
     dates = [iso for _, iso in iso_dates(name.replace("_", " "), "")]
     if month := MONTH.search(name):
         dates.insert(0, f"{month[1]}-{month[2]}")
@@ -113,7 +113,7 @@ def date_in_name(name: str, today: date) -> str | None:
         with suppress(ValueError):
             dates.insert(0, date(int(day[1]), int(day[3]), int(day[4])).isoformat())
     years = set(YEAR.findall(name))
-    dates += years if len(years) == 1 and min(years) <= str(today.year) else []
+    dates += years if len(years) == 1 else []
     return next((iso for iso in dates if iso[:4] <= str(today.year + 1)), None)
 
 

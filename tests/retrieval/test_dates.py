@@ -51,6 +51,15 @@ def test_what_is_no_date_is_compared_as_figures() -> None:
     assert dates_in("Version 1.2.2024.5, 10-12-20245, the 45 May and 2024年13月1日") == []
 
 
+@pytest.mark.parametrize("text", ["12 MAY 2025", "may 12, 2025", "May 12", "DEADLINE: 12 MAY", "12 mai", "march 2025"])
+def test_a_month_is_one_in_capitals_and_small_letters(text: str) -> None:
+    assert len(dates_in(text)) == 1
+
+
+def test_a_verb_is_no_month() -> None:
+    assert dates_in("You may 5 times. Up to 10 may attend. They march 12 km, or may 2000000.") == []
+
+
 def test_digits_of_arabic_are_figures_as_others_are() -> None:
     assert strange_figures("It costs 1200 or 17.", "١٢٠٠") == ["17"]
 
