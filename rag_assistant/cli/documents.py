@@ -17,7 +17,7 @@ from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, open
 from rag_assistant.extraction.formats.kinds import is_archive
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, InvalidRequest, SettingsError
 from rag_assistant.records.validation import storable
-from rag_assistant.records.views import DocumentAnswer, data_of, view_of
+from rag_assistant.records.views import DocumentAnswer, answer_data
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
             file = file_at(path, paths)
             if intake is not None and not is_archive(file.name):
                 record, outcome = intake.take_in(file, is_file, tags)
-                documents = [data_of(view_of(DocumentAnswer, record)) | {"outcome": outcome}]
+                documents = [answer_data(DocumentAnswer, record) | {"outcome": outcome}]
             else:
                 documents, refused = _upload(api, file, tags)
                 rejected += sum(reject(f"{named}: {name}", InvalidRequest(reason)) for name, reason in refused)

@@ -30,7 +30,7 @@ from rag_assistant.conversations.exchange.files import (
 from rag_assistant.conversations.exchange.importing import import_conversations
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError, BackupFailed
-from rag_assistant.records.views import DocumentAnswer, data_of, view_of
+from rag_assistant.records.views import DocumentAnswer, answer_data
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_to_others
 from rag_assistant.storage.usage import documents_by_state
 
@@ -83,7 +83,7 @@ def reindex(services: Services, read_again: bool) -> None:
     """Embed everything with the configured embedding model, and switch search to it."""
     if read_again:
         again = map(services.library.read_again, services.documents.in_store())
-        work_with_progress(api_here(services), [data_of(view_of(DocumentAnswer, one)) for one in again])
+        work_with_progress(api_here(services), [answer_data(DocumentAnswer, one) for one in again])
         return
     configured = services.embedders.configured().key
     with processing(services):
@@ -261,7 +261,7 @@ def _add_documents(
             refused += reject(one.name, error)
             continue
         click.echo(f"{one.name}: {'added' if new else 'here already'}, document {document.id}")
-        added.append(data_of(view_of(DocumentAnswer, document)))
+        added.append(answer_data(DocumentAnswer, document))
     return added, refused
 
 

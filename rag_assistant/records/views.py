@@ -258,13 +258,18 @@ def turn_view(turn: Turn, corrections: Mapping[int, Sequence[answers.Correction]
     return replace(view, corrections=[view_of(CorrectionAnswer, one) for one in corrections.get(turn.id, ())])
 
 
-def turn_data(turn: Turn) -> dict[str, Any]:
-    return data_of(turn_view(turn))
+def turn_data(turn: Turn, corrections: Mapping[int, Sequence[answers.Correction]] | None = None) -> dict[str, Any]:
+    return data_of(turn_view(turn, corrections))
 
 
 def data_of(view: Struct) -> dict[str, Any]:
     data: dict[str, Any] = to_builtins(view)
     return data
+
+
+def answer_data(kind: type[Struct], record: Any) -> dict[str, Any]:
+    """Return a record as an answer of the API."""
+    return data_of(view_of(kind, record))
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -274,7 +279,7 @@ def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
     shown = {**body, "messages": messages_sent(body)}
     if body.get("search") is not None:
         shown["search"] = to_builtins(convert(body["search"], answers.SearchData))
-    return data_of(view_of(ReceiptAnswer, turn)) | shown
+    return answer_data(ReceiptAnswer, turn) | shown
 
 
 def messages_sent(body: Mapping[str, Any]) -> list[Message]:

@@ -32,12 +32,8 @@ def own_conversations(bound: Bound, *, of_few: bool = False) -> sa.ColumnElement
 
     ``of_few``: the other conditions match fewer rows than the person has, so SQLite should evaluate those first.
     """
-    person = person_of(bound)
-    return (
-        sa.true()
-        if person is None
-        else (tables.conversations.c.person_id + 0 if of_few else tables.conversations.c.person_id) == person
-    )
+    person, owner = person_of(bound), tables.conversations.c.person_id
+    return sa.true() if person is None else (owner + 0 if of_few else owner) == person
 
 
 def owner_of_new(bound: Bound) -> int | sa.ScalarSelect[int]:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from io import BytesIO, StringIO
 
@@ -78,7 +78,6 @@ def _headings(name: str) -> tuple[str, str, str]:
 
 def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
     """Return a table as CSV: behind each value, its doubts, and its quote with the link."""
-    text = StringIO()
     lines = [[gettext("Document"), *(name for one in grid.columns for name in _headings(one.name))]]
     for row in rows:
         lines.append([row.document])
@@ -87,8 +86,14 @@ def as_csv(grid: Grid, rows: Sequence[GridRow]) -> bytes:
             source = f"“{quote}” {link_to(cell)}".strip() if quote else ""
             checks = " ".join([*doubts_in_words(cell), *sentence_in_words(cell)])
             lines[-1] += [in_words(cell, column.type), checks, source]
+    return text_of_csv(lines).encode("utf-8-sig")
+
+
+def text_of_csv(lines: Iterable[Sequence[str]]) -> str:
+    """Return lines as CSV in which no cell begins a formula of a spreadsheet."""
+    text = StringIO()
     csv.writer(text).writerows([f"'{one}" if one.startswith(FORMULA_STARTS) else one for one in line] for line in lines)
-    return text.getvalue().encode("utf-8-sig")
+    return text.getvalue()
 
 
 def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
-from rag_assistant.records.views import data_of, view_of
+from rag_assistant.records.views import answer_data
 from rag_assistant.runtime.data_dir import size_of
 from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.services import Services
@@ -85,7 +85,7 @@ def settings() -> Response:
 @blueprint.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
 def model_test() -> Response:
     """Test the endpoints in the settings, step by step."""
-    return jsonify(data_of(view_of(ModelTestAnswer, whole_services().check_connection())))
+    return jsonify(answer_data(ModelTestAnswer, whole_services().check_connection()))
 
 
 @blueprint.get("/api/settings/version", policy=READ, answer={"version": str | int})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from rag_assistant.conversations.prompts import origin_of, title_for
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Correction, Scope, Source, Turn
-from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
+from rag_assistant.records.views import VersionAnswer, answer_data, turn_data
 
 MAX_HEADING_CHARS = 100
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
@@ -101,7 +101,7 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "turns": ['
     for number, turn in enumerate(turns):
         others = [one for one in versions(turn.id) if not one.chosen] if turn.versions > 1 else []
-        answers = [data_of(view_of(VersionAnswer, one)) for one in others]
+        answers = [answer_data(VersionAnswer, one) for one in others]
         data = turn_data(turn) | {"scope": turn.scope.as_dict(), "other_answers": answers}
         yield (", " if number else "") + json.dumps(data, ensure_ascii=False)
     yield "]}\n"

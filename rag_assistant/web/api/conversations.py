@@ -126,7 +126,7 @@ def turns(conversation_id: int) -> Response:
     following = page[0].number if page and page[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
     corrections = services().corrections.of(page)
-    listed = [views.data_of(views.turn_view(turn, corrections)) for turn in page]
+    listed = [views.turn_data(turn, corrections) for turn in page]
     return page_response("turns", listed, following, total=total)
 
 
@@ -255,7 +255,7 @@ def shown(conversation_id: int, **more: Any) -> Response:
             {
                 "turns": line.turns,
                 "text": line.text,
-                "corrections": [views.data_of(views.view_of(views.CorrectionAnswer, one)) for one in corrections],
+                "corrections": [views.answer_data(views.CorrectionAnswer, one) for one in corrections],
             }
             for line, corrections in services().corrections.of_summary(view.conversation)
         ]

@@ -9,7 +9,7 @@ from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.reports import LibraryReport
 from rag_assistant.records.validation import storable
-from rag_assistant.records.views import DocumentAnswer, data_of, view_of
+from rag_assistant.records.views import DocumentAnswer, answer_data
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
@@ -181,7 +181,7 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
 
 def visible_data(document: Document) -> dict[str, Any]:
     """Return a document as listed for the person asking."""
-    data = data_of(view_of(DocumentAnswer, document))
+    data = answer_data(DocumentAnswer, document)
     if not identity().may_manage and not document.is_web_page:
         del data["origin"]  # A path on the server's machine.
     if identity().person is None:

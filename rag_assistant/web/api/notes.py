@@ -1,12 +1,10 @@
 """The JSON API of notes, which are sent with related questions."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify, make_response
 from msgspec import field
 
 from rag_assistant.records import Note
-from rag_assistant.records.views import data_of, view_of
+from rag_assistant.records.views import answer_data
 from rag_assistant.web.request_bodies import ChangeNoteBody, NewNoteBody
 from rag_assistant.web.request_parsing import read_body
 from rag_assistant.web.routing import ASK, READ, services
@@ -20,14 +18,10 @@ class NoteAnswer(Note, frozen=True, kw_only=True, forbid_unknown_fields=True):
     id: int = field(name="note_id")
 
 
-def note_data(note: Note) -> dict[str, Any]:
-    return data_of(view_of(NoteAnswer, note))
-
-
 @blueprint.get("", policy=READ, answer={"notes": list[NoteAnswer]})
 def notes() -> Response:
     """Return all notes, newest first."""
-    return jsonify(notes=[note_data(one) for one in services().notes.all()])
+    return jsonify(notes=[answer_data(NoteAnswer, one) for one in services().notes.all()])
 
 
 @blueprint.post("", policy=ASK, answer=NoteAnswer, status=201, body=NewNoteBody)
@@ -35,14 +29,15 @@ def add() -> Response:
     """Create a note."""
     body = read_body(NewNoteBody)
     note = services().notes.add(body.text, turn_id=body.turn_id, project_id=body.project_id, pinned=body.pinned)
-    return make_response(jsonify(note_data(note)), 201)
+    return make_response(jsonify(answer_data(NoteAnswer, note)), 201)
 
 
 @blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody)
 def change(note_id: int) -> Response:
     """Pin, accept or switch off a note; with a new text, create and return the note that supersedes it."""
     body = read_body(ChangeNoteBody)
-    return jsonify(note_data(services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)))
+    note = services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)
+    return jsonify(answer_data(NoteAnswer, note))
 
 
 @blueprint.delete("/<int:note_id>", policy=ASK, status=204)

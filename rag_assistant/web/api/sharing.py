@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from rag_assistant.records import ConversationLink, Disagreement, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
-from rag_assistant.records.views import CorrectionAnswer, data_of, view_of
+from rag_assistant.records.views import CorrectionAnswer, answer_data, data_of, view_of
 from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.web.identity import note_for_audit, signed_in
 from rag_assistant.web.request_bodies import NewLinkBody, ShareBody
@@ -73,7 +73,7 @@ class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 @blueprint.get(LINKS, policy=READ_AS_PERSON, answer={"links": list[LinkAnswer]})
 def links(conversation_id: int) -> Response:
     """Return the links to a conversation, oldest first, without their secrets."""
-    return jsonify(links=[data_of(view_of(LinkAnswer, one)) for one in services().links.of(conversation_id)])
+    return jsonify(links=[answer_data(LinkAnswer, one) for one in services().links.of(conversation_id)])
 
 
 @blueprint.post(LINKS, policy=ASK_AS_PERSON, answer=NewLinkAnswer, status=201, body=NewLinkBody, optional=True)
@@ -81,7 +81,7 @@ def make(conversation_id: int) -> Response:
     """Create a link to a conversation; its address is shown only once. For a ``person``, it replaces theirs."""
     body = read_optional_body(NewLinkBody)
     link, address = make_link(conversation_id, body.with_sources, body.person)
-    return make_response(jsonify(data_of(view_of(LinkAnswer, link)) | {"url": address}), 201)
+    return make_response(jsonify(answer_data(LinkAnswer, link) | {"url": address}), 201)
 
 
 @blueprint.delete(f"{LINKS}/<int:link_id>", policy=ASK_AS_PERSON, status=204)

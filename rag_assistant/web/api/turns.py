@@ -111,7 +111,7 @@ def image(turn_id: int, number: int) -> Response:
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
     turn = services().turns.get(turn_id)
-    return jsonify(views.data_of(views.turn_view(turn, services().corrections.of([turn]))))
+    return jsonify(views.turn_data(turn, services().corrections.of([turn])))
 
 
 @blueprint.get("/turns/<int:turn_id>/stream", policy=READ, params=("html",), headers=("Last-Event-ID",), events=EVENTS)
@@ -153,11 +153,7 @@ def regenerate(turn_id: int) -> Response:
 @blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer={"versions": list[views.VersionAnswer]})
 def versions(turn_id: int) -> Response:
     """Return the answers to a turn's question, oldest first."""
-    return jsonify(
-        versions=[
-            views.data_of(views.view_of(views.VersionAnswer, version)) for version in services().versions.all(turn_id)
-        ]
-    )
+    return jsonify(versions=[views.answer_data(views.VersionAnswer, one) for one in services().versions.all(turn_id)])
 
 
 @blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=views.TurnAnswer)
@@ -214,7 +210,7 @@ def search() -> Response:
         exchanges = exchanges_seen(window, settings)
     search_query = services().retriever.follow_up(text, exchanges, scope)
     hits = services().retriever.search(search_query, limit, scope)
-    passages = [views.data_of(views.view_of(views.PassageAnswer, passage)) for passage in hits]
+    passages = [views.answer_data(views.PassageAnswer, passage) for passage in hits]
     context = search_query.context or None
     return jsonify(query=text, follow_up_context=context, passages=passages)
 
@@ -267,9 +263,7 @@ def ratings() -> Response:
     limit = request_parsing.page_limit()
     page = services().ratings.page(limit + 1, number_before())
     following = page[limit - 1].id if len(page) > limit else None
-    return page_response(
-        "ratings", [views.data_of(views.view_of(views.RatedAnswer, turn)) for turn in page[:limit]], following
-    )
+    return page_response("ratings", [views.answer_data(views.RatedAnswer, turn) for turn in page[:limit]], following)
 
 
 @blueprint.put("/turns/<int:turn_id>/rating", policy=ASK, answer=views.TurnAnswer, body=RatingBody)

@@ -25,7 +25,7 @@ from rag_assistant.conversations.prompts import origin_of, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question, Turn
 from rag_assistant.records.errors import AssistantError, ToolFailed
-from rag_assistant.records.views import PassageAnswer, conversation_view, data_of, receipt_data, turn_data, view_of
+from rag_assistant.records.views import PassageAnswer, answer_data, conversation_view, data_of, receipt_data, turn_data
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.services import Services
@@ -145,9 +145,8 @@ class AssistantTools:
         result = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
         passages = number_sources(result.passages)
         text = "\n".join(part for part in (result.text, passages_text(passages) if passages else "") if part)
-        return _result(
-            text, {"passages": [data_of(view_of(PassageAnswer, one)) for one in result.passages]} if passages else None
-        )
+        listed = [answer_data(PassageAnswer, one) for one in result.passages]
+        return _result(text, {"passages": listed} if listed else None)
 
     def _list_conversations(self, arguments: ListConversations) -> dict[str, Any]:
         manager = self._services.conversations
@@ -156,10 +155,8 @@ class AssistantTools:
         else:
             conversations = manager.page(arguments.limit, None)
         lines = [f"{one.id}: {one.title} (turns: {one.turns})" for one in conversations]
-        return _result(
-            "\n".join(lines) or "There are none.",
-            {"conversations": [data_of(conversation_view(one)) for one in conversations]},
-        )
+        listed = [data_of(conversation_view(one)) for one in conversations]
+        return _result("\n".join(lines) or "There are none.", {"conversations": listed})
 
     def _read_conversation(self, arguments: ReadConversation) -> dict[str, Any]:
         self._services.conversations.get(arguments.conversation_id)

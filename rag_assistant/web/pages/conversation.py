@@ -89,14 +89,7 @@ def ask() -> Response:
     try:
         turn = services().assistant.ask(body.as_question(None, interactive=True))
     except OverflowDecisionNeeded as error:
-        decision = {
-            "message": error.details["sentence"],
-            "figures": error.details["figures"],
-            "question": body.question,
-            "options": error.details["options"],
-            "no_summary": error.details["no_summary"],
-            "scope": body.scope() or EVERYTHING,
-        }
+        decision = error.details | {"question": body.question, "scope": body.scope() or EVERYTHING}
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and request.form.get("on_overflow"):
         services().conversations.change(turn.conversation_id, own={"on_overflow": request.form["on_overflow"]})

@@ -1,7 +1,5 @@
 """Account administration: creating, linking, disabling and deleting accounts; and the audit log."""
 
-import csv
-from io import StringIO
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
@@ -13,6 +11,7 @@ from rag_assistant.runtime.mail import send_mail
 from rag_assistant.web.api.account import rows_of_use
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.forms import errors_on, to_page
+from rag_assistant.web.grid_files import text_of_csv
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.frame import frame
@@ -88,13 +87,8 @@ def delete(person_id: int) -> Response:
 @blueprint.get("/people/use.csv", policy=PEOPLE)
 def use_as_csv() -> Response:
     """Return everybody's use for a spreadsheet; no name begins a formula there."""
-    table = StringIO()
-    rows = csv.writer(table)
-    rows.writerow(ModelUse.__struct_fields__)
-    for one in rows_of_use():
-        cells = ["" if value is None else str(value) for value in astuple(one)]
-        rows.writerow([f"'{cell}" if cell[:1] in tuple("=+-@\t\r") else cell for cell in cells])
-    return Response(table.getvalue(), mimetype="text/csv")
+    rows = [["" if value is None else str(value) for value in astuple(one)] for one in rows_of_use()]
+    return Response(text_of_csv([ModelUse.__struct_fields__, *rows]), mimetype="text/csv")
 
 
 def _with_link(person: Person) -> Response:
