@@ -10,6 +10,8 @@ from copy import copy
 from functools import cache, lru_cache, partial
 from typing import IO
 
+from msgspec import structs
+
 from rag_assistant.accounts.accounts import Accounts, Actor, Setup
 from rag_assistant.accounts.limits import ModelLimits, PersonalLimits
 from rag_assistant.answering.assistant import Assistant
@@ -228,7 +230,7 @@ class Services(Stores):
         own.open_stores(database, self.uploads.store.owner)
         own.limits, own.model_limits = limits, limits.of_models
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
-        own.library = self.library.for_person(own.documents, limits.max_bytes)
+        own.library = structs.replace(self.library, documents=own.documents, max_bytes=limits.max_bytes)
         own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)
         return own
 

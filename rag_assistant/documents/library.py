@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from copy import copy as shallow_copy
 from typing import IO
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.documents.processing import DocumentProcessing
@@ -22,27 +22,17 @@ from rag_assistant.storage.documents.documents import DocumentStore
 log = logging.getLogger(__name__)
 
 
-class Library:
-    """Documents: accepted here, processed in the background, found through the retriever."""
+class Library(Struct, frozen=True):
+    """Documents: accepted here, processed in the background, found through the retriever.
 
-    def __init__(
-        self,
-        documents: DocumentStore,
-        uploads: Uploads,
-        processing: DocumentProcessing,
-        settings: Callable[[], Settings],
-    ) -> None:
-        self.documents = documents
-        self._uploads = uploads
-        self._processing = processing
-        self._settings = settings
-        self._max_bytes: Callable[[], int | None] = lambda: None
+    An owner's files may have ``max_bytes`` in total.
+    """
 
-    def for_person(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
-        """Return this library for a person's documents. An owner's files may have ``max_bytes`` in total."""
-        own = shallow_copy(self)
-        own.documents, own._max_bytes = documents, max_bytes
-        return own
+    documents: DocumentStore
+    uploads: Uploads
+    processing: DocumentProcessing
+    settings: Callable[[], Settings]
+    max_bytes: Callable[[], int | None] = lambda: None
 
     def accept(
         self,
@@ -61,17 +51,17 @@ class Library:
         UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable, DocumentNotFound, LibraryNotFound,
         SameContent. Once it returns, no crash loses the file.
         """
-        received = self._uploads.receive(file, name, self._settings().max_upload_mb)
+        received = self.uploads.receive(file, name, self.settings().max_upload_mb)
         received = replace(received, origin=origin, replaces=replaces, tags=tuple(tags), library_id=library_id)
         received = replace(received, modified=modified)
         new = False
         try:
-            document, new = self.documents.add(received, self._max_bytes())
+            document, new = self.documents.add(received, self.max_bytes())
         finally:
             if not new:
                 self._drop(received.file)
         if document.state == "queued":
-            self._processing.queue(document.id)
+            self.processing.queue(document.id)
         return document, new
 
     def accept_archive(
@@ -82,7 +72,7 @@ class Library:
         The archive's name and the file's folder in it become tags. Raises UnsupportedDocument if none can be unpacked,
         and what ``accept`` raises about the library.
         """
-        settings, folder = self._settings(), self._uploads.store.incoming
+        settings, folder = self.settings(), self.uploads.store.incoming
         folder.mkdir(parents=True, exist_ok=True)
         accepted, refused = [], []
         for member, content in unpacked(file, settings.max_upload_mb, settings.extraction_timeout_seconds, folder):
@@ -98,11 +88,11 @@ class Library:
 
     def trash(self, document_id: int) -> None:
         """Move a document to the trash, where it is deleted after ``trash_days``. Raises DocumentNotFound."""
-        if not self._settings().trash_days:
+        if not self.settings().trash_days:
             return self.remove(document_id)
         self.documents.trash(document_id)
         log.info("Document %s was moved to the trash.", document_id)
-        self._processing.delete_files_now()
+        self.processing.delete_files_now()
         return None
 
     def remove(self, document_id: int, *, in_trash: bool = False) -> None:
@@ -112,7 +102,7 @@ class Library:
         """
         self.documents.delete(document_id, in_trash=in_trash)
         log.info("Document %s was deleted.", document_id)
-        self._processing.delete_files_now()
+        self.processing.delete_files_now()
 
     def read_again(self, document_id: int) -> Document:
         """Read a document again: it failed, was cancelled, or is to be chunked differently. Raises DocumentNotFound.
@@ -120,12 +110,12 @@ class Library:
         A ready one is found as before until its new chunks exist. Raises FileMissing, FilesUnavailable.
         """
         try:
-            self._uploads.store.open(self.documents.with_file(document_id)[1]).close()
+            self.uploads.store.open(self.documents.with_file(document_id)[1]).close()
         except FileNotFoundError as error:
             raise errors.FileMissing(document_id) from error
         document = self.documents.queue_again(document_id)
         if document.state == "queued":
-            self._processing.queue(document.id)
+            self.processing.queue(document.id)
         return document
 
     def open_file(self, document_id: int) -> tuple[Document, IO[bytes]]:
@@ -134,9 +124,9 @@ class Library:
         It is compared before its first byte is handed out: afterwards, a response could only be broken off. A newer
         version may replace it at any time. Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
-        store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
+        store, (document, file) = self.uploads.store, self.documents.with_file(document_id)
         try:
-            with self._uploads.damage_logged(document):
+            with self.uploads.damage_logged(document):
                 return document, store.verified(file, document.sha256, document.size_bytes)
         except FileNotFoundError as error:
             if self.documents.with_file(document_id)[1] != file:  # A newer version has just replaced it.
@@ -146,6 +136,6 @@ class Library:
     def _drop(self, file: str) -> None:
         """Delete a file that belongs to no document; if it can't be reached now, the doctor finds it."""
         try:
-            self._uploads.store.drop(file)
+            self.uploads.store.drop(file)
         except errors.FilesUnavailable as error:
             log.warning("The unneeded file %s could not be deleted: %s", file, error)

@@ -48,44 +48,38 @@ class Fetched(Struct, frozen=True):
     content: IO[bytes]
 
 
-def resolve(host: str, port: int) -> list[str]:
+def addresses_of(host: str, port: int) -> list[str]:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[4][0]) for address in addresses))
 
 
-def network() -> httpx2.BaseTransport:
+def direct_network() -> httpx2.BaseTransport:
     """Return a transport without a proxy."""
     return httpx2.HTTPTransport(verify=_tls(), trust_env=False)
 
 
-class PublicHttp:
+class PublicHttp(Struct, frozen=True):
     """Fetches pages. ``resolve`` and ``network`` are the only ways out."""
 
-    def __init__(
-        self,
-        resolve: Resolve = resolve,
-        network: Callable[[], httpx2.BaseTransport] = network,
-        max_seconds: float = MAX_SECONDS,
-    ) -> None:
-        self._resolve = resolve
-        self._network = network
-        self._max_seconds = max_seconds
+    resolve: Resolve = addresses_of
+    network: Callable[[], httpx2.BaseTransport] = direct_network
+    max_seconds: float = MAX_SECONDS
 
     @contextmanager
     def fetch(self, url: str, ports: Collection[int], max_mb: int, accept: str) -> Iterator[Fetched]:
         """Give the response from an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
         headers = {"User-Agent": USER_AGENT, "Accept": accept, "Connection": "close"}
-        transport = BoundedTransport(max_mb * 1_000_000, network=lambda: _Guard(self._resolve, self._network()))
-        client = httpx2.Client(transport=transport, headers=headers, timeout=self._max_seconds)
+        transport = BoundedTransport(max_mb * 1_000_000, network=lambda: _Guard(self.resolve, self.network()))
+        client = httpx2.Client(transport=transport, headers=headers, timeout=self.max_seconds)
         with SpooledTemporaryFile(max_size=BYTES_IN_MEMORY) as content:
             try:
-                with client, deadline(self._max_seconds) as exchange:
+                with client, deadline(self.max_seconds) as exchange:
                     fetched = _follow(client, url, ports, content)
             except OverlongBody as error:
                 raise BodyTooLarge(f"The page is larger than {max_mb} MB, which is the limit.") from error
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
                 if exchange.ended:
-                    raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.") from error
+                    raise PageNotFetched(f"{url} takes longer than {self.max_seconds:g} seconds.") from error
                 raise PageNotFetched(f"{url} could not be fetched: {_reason_of(error)}.") from error
             content.seek(0)
             yield fetched

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import field
 from sqlalchemy import update
 
 from rag_assistant.answering import writer as module
@@ -23,11 +24,11 @@ from tests.web.conftest import until
 class Log(AnswerLog):
     """Takes note of what is committed together; ``failures`` are met first, and nothing is committed while it holds."""
 
-    def __init__(self, database: Database) -> None:
-        super().__init__(database, "here")
-        self.commits: list[list[str]] = []
-        self.failures: list[Exception] = []
-        self.may_commit = threading.Event()
+    commits: list[list[str]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+    may_commit: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
         self.may_commit.set()
 
     def append_all(self, pieces: Sequence[Piece]) -> set[int]:
@@ -44,7 +45,7 @@ class Answers:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.turns = TurnStore(database, "here", str.lower)
-        self.log = Log(database)
+        self.log = Log(database, "here")
         self.writer = AnswerWriter(self.turns, self.log)
 
     def begin(self, count: int = 1) -> list[LiveTurn]:

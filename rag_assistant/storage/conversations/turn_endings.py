@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Integer, Text, bindparam, delete, insert, select, update
 
@@ -158,19 +159,16 @@ _STILL_OURS = select(turns.c.id).where(turns.c.id.in_(bindparam("turns", expandi
 Piece = tuple[int, int, str]
 
 
-class AnswerLog:
+class AnswerLog(Struct):
     """Appends text to running answers, many in one transaction.
 
     ``owner`` names this process: writing to a turn that another process has ended is refused. ``tell`` is called in the
     transaction, with the turns that have new text.
     """
 
-    def __init__(
-        self, database: Database, owner: str, tell: Callable[[Connection, set[int]], None] = lambda *_: None
-    ) -> None:
-        self._database = database
-        self.owner = owner
-        self._tell = tell
+    database: Database
+    owner: str
+    tell: Callable[[Connection, set[int]], None] = lambda *_: None
 
     def append_all(self, pieces: Sequence[Piece]) -> set[int]:
         """Commit pieces of many answers, and return the turns that another process has ended, which got nothing.
@@ -179,9 +177,9 @@ class AnswerLog:
         """
         turn_ids = {turn_id for turn_id, _, _ in pieces}
         ours, own = turn_ids, {"present_owner": self.owner}
-        with self._database.write(forced=False) as connection:
+        with self.database.write(forced=False) as connection:
             rows = [{"turn": turn_id, "position": position, "text": text, **own} for turn_id, position, text in pieces]
             if connection.execute(_APPEND, rows, execution_options={"preserve_rowcount": True}).rowcount < len(rows):
                 ours = set(connection.execute(_STILL_OURS, {"turns": list(turn_ids), **own}).scalars())
-            self._tell(connection, turn_ids)
+            self.tell(connection, turn_ids)
         return turn_ids - ours

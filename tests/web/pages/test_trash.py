@@ -4,6 +4,7 @@ import re
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
@@ -86,9 +87,8 @@ def test_the_trash_is_emptied_by_itself(
 ) -> None:
     first, second = (upload(client, f"Geese {n}.")["document_id"] for n in range(2))
     services.library.trash(first)
-    for part in (services.library, services.processing):
-        monkeypatch.setattr(part, "_settings", lambda: Settings(trash_days=0))
-    services.library.trash(second)
+    monkeypatch.setattr(services.processing, "_settings", lambda: Settings(trash_days=0))
+    replace(services.library, settings=lambda: Settings(trash_days=0)).trash(second)
     assert [one.id for one in services.documents.trashed(9)] == [first]
     services.processing._take_up_forgotten()
     assert services.documents.trashed(9) == []
