@@ -3,6 +3,7 @@
 A store over ``Database.for_person`` sees what that person may see, and nothing else.
 """
 
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -99,35 +100,27 @@ def library_for_new(connection: sa.Connection, requested: int | None) -> int:
     return library_id
 
 
-def libraries_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
-    """Return the query for the libraries that a person may read, or with ``access`` write."""
-    return _shared_with(tables.libraries, tables.library_shares, tables.library_shares.c.library_id, person, access)
+def shared_with(
+    table: sa.Table, item_id: sa.Column[int], person: int | sa.ColumnElement[int], access: str | None = None
+) -> sa.Select[tuple[int]]:
+    """Return the query for the rows of a table that a person may read or use, or with ``access`` write."""
+    shares = item_id.table
+    shared = sa.select(item_id).where(shares.c.person_id == person)
+    everyone: sa.ColumnElement[bool] = table.c.everyone.is_not(None)
+    if access is not None:
+        shared, everyone = shared.where(shares.c.access == access), table.c.everyone == access
+    return sa.select(table.c.id).where(sa.or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
 
 
-def projects_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
-    """Return the query for the projects that a person may use, or with ``access`` write."""
-    return _shared_with(tables.projects, tables.project_shares, tables.project_shares.c.project_id, person, access)
-
-
-def grids_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
-    """Return the query for the tables over documents that a person may read, or with ``access`` write."""
-    return _shared_with(tables.grids, tables.grid_shares, tables.grid_shares.c.grid_id, person, access)
+libraries_of = partial(shared_with, tables.libraries, tables.library_shares.c.library_id)
+projects_of = partial(shared_with, tables.projects, tables.project_shares.c.project_id)
+grids_of = partial(shared_with, tables.grids, tables.grid_shares.c.grid_id)
 
 
 def readable_project(bound: Bound, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that a project exists and the person of a connection may use it."""
     person = person_of(bound)
     return project_id.in_(sa.select(tables.projects.c.id) if person is None else projects_of(person))
-
-
-def _shared_with(
-    table: sa.Table, shares: sa.Table, item_id: sa.Column[int], person: int | sa.ColumnElement[int], access: str | None
-) -> sa.Select[tuple[int]]:
-    shared = sa.select(item_id).where(shares.c.person_id == person)
-    everyone: sa.ColumnElement[bool] = table.c.everyone.is_not(None)
-    if access is not None:
-        shared, everyone = shared.where(shares.c.access == access), table.c.everyone == access
-    return sa.select(table.c.id).where(sa.or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
 
 
 IN_READABLE_LIBRARY = tables.documents.c.deleted_at.is_(None) & (
