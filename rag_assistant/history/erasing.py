@@ -98,7 +98,7 @@ def search_without(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) -> dict[str, Any]:
     messages: list[Message] = list(request["messages"])
-    position = _place_of_question(messages)
+    position = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
     for begin, end, runs in _groups_of(messages, position, receipt):
         if any(first <= number <= last for first, last in runs):
             messages[begin:end] = map(_erased, messages[begin:end])
@@ -111,10 +111,6 @@ def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) 
 
     messages[position:] = [_with_content(one, unquoted) for one in messages[position:]]
     return {**request, "messages": messages}
-
-
-def _place_of_question(messages: Sequence[Message]) -> int:
-    return max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
 
 
 def _groups_of(messages: Sequence[Message], position: int, receipt: Receipt) -> list[tuple[int, int, Sequence[Run]]]:

@@ -93,11 +93,9 @@ class Retriever:
         """Return the library within a scope, for everything that one question asks of it."""
         return scope if isinstance(scope, LibraryState) else LibraryState(self._chunks, self._vectors, scope)
 
-    def search(
-        self, query: str | SearchQuery, limit: int, scope: Scope = EVERYTHING, budget_tokens: int | None = None
-    ) -> list[Passage]:
+    def search(self, query: str | SearchQuery, limit: int, scope: Scope = EVERYTHING) -> list[Passage]:
         """Return up to ``limit`` passages of the scope, best first; see ``find``."""
-        return self.find(query, limit, scope, budget_tokens)[0]
+        return self.find(query, limit, scope)[0]
 
     def find(
         self,

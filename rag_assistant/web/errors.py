@@ -106,11 +106,9 @@ def page_with_error(error: AssistantError, page: str) -> Response:
 
 def answer_http_error(error: HTTPException) -> Response:
     """Return the response to Flask's own errors: unknown addresses, wrong methods, foreign hosts, large bodies."""
-    code = error.code or 500
-    data = {"type": type(error).__name__, "message": _sentence(error)}
-    response = _answer(code, data)
-    if code == 405 and error.get_response().headers.get("Allow"):
-        response.headers["Allow"] = error.get_response().headers["Allow"]
+    response = _answer(error.code or 500, {"type": type(error).__name__, "message": _sentence(error)})
+    if error.code == 405 and (allowed := error.get_response().headers.get("Allow")):
+        response.headers["Allow"] = allowed
     return response
 
 

@@ -167,8 +167,8 @@ def test_passages_stay_within_a_budget_of_tokens_but_the_best_always_comes(house
     for number in range(4):
         house.shelve(f"geese number{number} " + f"hiss{number} " * 40)
     assert len(house.retriever.search("geese", 4)) == 4
-    assert len(house.retriever.search("geese", 4, budget_tokens=200)) == 2
-    assert len(house.retriever.search("geese", 4, budget_tokens=1)) == 1
+    assert len(house.retriever.find("geese", 4, budget_tokens=200)[0]) == 2
+    assert len(house.retriever.find("geese", 4, budget_tokens=1)[0]) == 1
 
 
 def test_a_question_that_leans_finds_what_was_talked_about(house: Shelf) -> None:

@@ -57,7 +57,7 @@ def _cells_of(row: Element, place: int, sheet: Sheet, comments: list[str]) -> di
             continue
         times = number(attribute(cell, "number-columns-repeated"), 1)
         moment = attribute(cell, "date-value")
-        text = MIDNIGHT.sub(_time_of, moment) if moment else _lines(cell)
+        text = MIDNIGHT.sub(lambda match: f" {match[1]}" if match[1] else "", moment) if moment else _lines(cell)
         if text and local(cell) == "table-cell":
             cells |= {column + n: text for n in range(min(times, MAX_REPEATS))}
         comments += [item(0, f"Comment: {_lines(one)}") for one in cell.findall("{*}annotation")]
@@ -109,10 +109,6 @@ def _stored(book: Any, kind: int, value: Any, style: int) -> str:
     if kind == XL_CELL_BOOLEAN:
         return "TRUE" if value else "FALSE"
     return error_text_from_code.get(value, "#N/A") if kind == XL_CELL_ERROR else str(value)
-
-
-def _time_of(match: re.Match[str]) -> str:
-    return f" {match[1]}" if match[1] else ""
 
 
 def _whole(blocks: list[str], media_type: str) -> ExtractedText:

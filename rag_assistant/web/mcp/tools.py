@@ -23,7 +23,7 @@ from rag_assistant.answering.tool_arguments import (
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.prompts import origin_of, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question, Turn
+from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Turn
 from rag_assistant.records.errors import AssistantError, ToolFailed
 from rag_assistant.records.views import PassageAnswer, answer_data, conversation_view, data_of, receipt_data, turn_data
 from rag_assistant.retrieval.postprocess import number_sources
@@ -63,9 +63,6 @@ class Ask(Arguments):
     tags: list[str] | None = argument(
         None, "a list of tags, or null", "Only documents with one of these tags.", min_length=1, max_length=50
     )
-
-    def as_question(self) -> Question:
-        return QueryBody.model_validate(self.model_dump(exclude_unset=True)).as_question(None)
 
 
 class ListConversations(Arguments):
@@ -137,7 +134,8 @@ class AssistantTools:
             last = self._services.turns.page(arguments.conversation_id, 1)
             if last and last[0].waiting is not None:
                 raise ToolFailed(f"Turn {last[0].number} asks a person, who can answer on the page or over the API.")
-        turn = assistant.wait(assistant.ask(arguments.as_question()).id)
+        question = QueryBody.model_validate(arguments.model_dump(exclude_unset=True)).as_question(None)
+        turn = assistant.wait(assistant.ask(question).id)
         return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
 
     def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:

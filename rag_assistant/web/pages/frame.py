@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from typing import Any
@@ -58,13 +59,10 @@ def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zon
 
 def zone_named(name: str | None) -> tzinfo:
     """Return the time zone of that name, UTC if there is none."""
-    if not name or len(name) > MAX_ZONE_CHARS:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
-        # An invalid name, a folder of zones, or a machine without time zone data.
-        return UTC
+    # Raised for an invalid name, a folder of zones, and on a machine without time zone data.
+    with suppress(ValueError, OSError, LookupError):
+        return ZoneInfo(name) if name and len(name) <= MAX_ZONE_CHARS else UTC
+    return UTC
 
 
 def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:

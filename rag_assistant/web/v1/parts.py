@@ -52,10 +52,6 @@ class CalledFunction(Thinking):
     name: str
     arguments: str = "{}"
 
-    def as_text(self) -> dict[str, Any]:
-        """Return the call as a model wrote it."""
-        return {"name": self.name, "arguments": self.arguments}
-
 
 class Call(Thinking):
     """A call of a tool in an earlier message."""

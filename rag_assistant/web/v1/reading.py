@@ -285,7 +285,7 @@ def _message_of(message: ChatMessage, where: str, in_loop: bool) -> Message:
 
         calls = [
             with_thoughts(call, {"id": call.id, "type": "function"})
-            | {"function": with_thoughts(call.function, call.function.as_text())}
+            | {"function": with_thoughts(call.function, call.function.model_dump(include={"name", "arguments"}))}
             for call in message.tool_calls
         ]
         result = with_thoughts(message, result | {"content": result["content"] or None, "tool_calls": calls})
