@@ -35,7 +35,9 @@ VERSION = re.compile(
     re.IGNORECASE,
 )
 COPY = re.compile(rf"(?<![{LETTER}])(?:{WORDS['copy']})(?![{LETTER}])|\(\d{{1,3}}\)", re.IGNORECASE)
-NUMBER, OF_A_TIME = re.compile(WORDS["number_in_name"]), re.compile(WORDS["of_a_time"])
+NUMBER = re.compile(WORDS["number_in_name"])
+# A "Training policy" is a policy.
+OF_A_TIME = re.compile(rf"\A(?!.*(?:{WORDS['rules']})\b).*(?:{WORDS['of_a_time']})\b")
 # Dates that a document itself has can be compared with each other; others only with those of one kind.
 OWN_DATES = ("person", "text", "name", "properties")
 # Two passages are versions of one text if the shorter one shares this much of its words. Found on one half of the pairs

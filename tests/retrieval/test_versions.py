@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rag_assistant.records import DateOrigin, Passage
-from rag_assistant.retrieval.versions import preferred, time_of
+from rag_assistant.retrieval.versions import are_versions, preferred, time_of
 
 TODAY = date(2026, 11, 29)
 NOW = TODAY.isoformat()
@@ -137,3 +137,42 @@ def test_what_was_added_later_is_not_newer() -> None:
 )
 def test_what_is_no_newer_version_stays_where_it_is(newer: Passage) -> None:
     assert preferred([OLD, GEESE, newer], NOW) == [OLD, GEESE, newer]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Reisekostenrichtlinie_{}.md",
+        "Preise Reinigung {}.csv",
+        "Business trip policy {}.md",
+        "Training policy {}.md",
+        "Meeting guidelines {}.md",
+        "Workshop safety rules {}.md",
+        "Price list seminars {}.csv",
+        "Prüfungsordnung {}.pdf",
+        "Rules for events {}.md",
+        "Vertragsbedingungen {}.md",
+        "Reisekosten {}.md",
+        "Règlement des rapports {}.md",
+    ],
+)
+def test_rules_and_prices_of_two_years_are_versions_whatever_they_are_for(name: str) -> None:
+    assert are_versions(replace(OLD, document=name.format(2024)), replace(NEW, document=name.format(2025)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Minutes board {}.md",
+        "Offer Acme {}.pdf",
+        "Mietvertrag {}.pdf",
+        "Training {}.md",
+        "Board meeting {}.md",
+        "Tagesordnung {}.md",
+        "Reisekostenabrechnung {}.md",
+        "Invoices {}.csv",
+        "Facture {}.pdf",
+    ],
+)
+def test_documents_of_two_times_are_no_versions(name: str) -> None:
+    assert not are_versions(replace(OLD, document=name.format(2024)), replace(NEW, document=name.format(2025)))
