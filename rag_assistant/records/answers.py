@@ -220,13 +220,14 @@ class Coverage(Struct, frozen=True):
 class Disagreement(Struct, frozen=True):
     """Values for one thing, each with the passages of documents that state it; ``newer`` is that of the newest.
 
-    With ``time`` it is the newest of those dated no later.
+    With ``time`` it is the newest of those dated no later. ``about`` is the sentence of the first value, or its part.
     """
 
     values: tuple[str, ...]
     passages: tuple[tuple[Number, ...], ...]
     newer: str | None = None
     time: str | None = None
+    about: str = ""
 
     def __str__(self) -> str:
         when = f"newest dated up to {self.time}" if self.time else "newer"
@@ -240,7 +241,8 @@ class Disagreement(Struct, frozen=True):
 
     @property
     def _stated(self) -> str:
-        return ", ".join(f"{value} {list(ns)}" for value, ns in zip(self.values, self.passages, strict=True))
+        values = ", ".join(f"{value} {list(ns)}" for value, ns in zip(self.values, self.passages, strict=True))
+        return f"{values} (“{self.about}”)" if self.about else values
 
 
 class SearchData(Struct, frozen=True):

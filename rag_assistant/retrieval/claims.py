@@ -32,6 +32,7 @@ LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
+YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"([^\W\d_]+)\W{1,2}(\d+)\b")
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
@@ -134,19 +135,24 @@ def check_citations(
 
 def strange_figures(answer: str, source: str) -> list[str]:
     """Return the dates and figures of an answer that its source doesn't have; single digits, which may count, aside."""
-    strange, rest, at, text = [], "", 0, CITATION.sub(" ", CODE.sub(" ", answer))
-    dates = dates_in(text)
+    rest, strange = _without_dates(CITATION.sub(" ", CODE.sub(" ", answer)), source)
+    numbers = [number for sentence, _ in _sentences(rest) for number in NUMBER.findall(sentence)]
+    there = chain(NUMBER.findall(source), YEAR_OF_DATE.findall(source)) if numbers else ()
+    figures = set(map(_digits, there))
+    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
+    return list(dict.fromkeys(strange))
+
+
+def _without_dates(text: str, source: str) -> tuple[str, list[str]]:
+    """Return a text without its dates but for the years of those that a source has in any spelling, and the others."""
+    rest, at, strange, dates = "", 0, list[str](), dates_in(text)
     days_there = days_in(source) if dates else set()  # It takes milliseconds, and most answers have no date.
     for date, days in dates:
         is_there = not days.isdisjoint(days_there)
         strange += [] if is_there else [date[0].rstrip(" .,")]
         rest += f"{text[at : date.start()]} {(date['year'] or '') if is_there else ''} "
         at = date.end()
-    numbers = [number for sentence, _ in _sentences(rest + text[at:]) for number in NUMBER.findall(sentence)]
-    there = chain(NUMBER.findall(source), YEAR_OF_DATE.findall(source)) if numbers else ()
-    figures = set(map(_digits, there))
-    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
-    return list(dict.fromkeys(strange))
+    return rest + text[at:], strange
 
 
 def _digits(number: str) -> str:
@@ -188,27 +194,31 @@ class _Text:
     """A text or a sentence of one, prepared for comparison. It is analysed on demand: most passages are never cited."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self.text = text
+
+    def labels(self, number: str) -> set[str]:
+        """Return the words that a number follows directly."""
+        return {label.casefold() for label, labelled in LABELLED.findall(self.text) if labelled == number}
 
     @cached_property
     def sentences(self) -> tuple[_Text, ...]:
-        return tuple(map(_Text, split_text(" ".join(self._text.split()))))
+        return tuple(map(_Text, split_text(" ".join(self.text.split()))))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        return frozenset(map(stem, search_words(self._text)))
+        return frozenset(map(stem, search_words(self.text)))
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return content_stems(self._text)
+        return content_stems(self.text)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        return frozenset(_numbers(self._text))
+        return frozenset(chain(_numbers(self.text), YEAR_OF_DATE.findall(self.text)))
 
     @cached_property
     def denied(self) -> frozenset[str]:
-        return denied_stems(self._text)
+        return denied_stems(self.text)
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
@@ -224,14 +234,17 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
 
 def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple[Problem, tuple[str, ...]] | None:
     """Return what a sentence says that no passage has, the clearest problem first; ``None`` if they support it."""
-    words = content_stems(sentence)
-    strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, question]))
-    if strange:
-        return "number", strange
+    words, texts = content_stems(sentence), [*passages, question]
+    rest, strange = _without_dates(sentence, "\n".join(one.text for one in texts))
+    numbers, there = _numbers(rest), frozenset[str]().union(*(one.numbers for one in texts))
+    if missing := (*strange, *(number for number in numbers if number not in there)):
+        return "number", missing
+    if not all(_is_beside(number, rest, words, texts) for number in numbers):
+        return "words", ()  # It is there, but about something else.
     if len(words) < MIN_WORDS:
         return None
     stems = question.stems.union(*(passage.stems for passage in passages))
-    names = tuple(name for name in _names(sentence) if not stems.issuperset(map(stem, search_words(name))))
+    names = tuple(name for name in _names(rest) if not stems.issuperset(map(stem, search_words(name))))
     if names:
         return "name", names
     if _share(words, passages) < MIN_SHARE:
@@ -245,11 +258,17 @@ def _share(words: frozenset[str], texts: Sequence[_Text]) -> float:
     return len(words & stems) / len(words) if words else 1.0
 
 
-def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> bool:
-    """Return whether a number is in a text, together with another word of its sentence if there is one."""
+def _is_beside(number: str, sentence: str, words: frozenset[str], texts: Sequence[_Text]) -> bool:
+    """Return whether a number is in a text with another word of its sentence, if there is one: at least in "version 2".
+
+    A year may stand at the beginning of a document.
+    """
     least = min(MIN_BESIDE_NUMBER, len(words) - 1)
-    return any(
-        number in one.numbers and len(words & one.words - {number}) >= least for text in texts for one in text.sentences
+    labels = {label.casefold() for label, labelled in LABELLED.findall(sentence) if labelled == number}
+    return YEAR.fullmatch(number) is not None or any(
+        number in one.numbers and (len(words & one.words - {number}) >= least or labels & one.labels(number))
+        for text in texts
+        for one in text.sentences
     )
 
 

@@ -46,7 +46,7 @@ ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure,
 Amount = tuple[str, Any]
 # How many passages are read, how much of each, how many of its sentences, and how many of these are compared.
 MAX_PASSAGES, MAX_PASSAGE_CHARS, MAX_SENTENCES, MAX_BEST = 12, 3_000, 12, 4
-MAX_DISAGREEMENTS = 3
+MAX_DISAGREEMENTS, MAX_ABOUT_CHARS = 3, 160
 # The share of the question's content words that both sentences must have, of two both; and the share of their own words
 # in common.
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
@@ -81,7 +81,7 @@ def disagreements(
         return ()
     asks = _Question(question)
     sentences = [sentence for source in about if asks.may_be_about(source) for sentence in asks.sentences_about(source)]
-    groups: list[tuple[list[Source], dict[str, set[int]]]] = []
+    groups: list[tuple[list[Source], str, dict[str, set[int]]]] = []
     for one, other in combinations([sentence for sentence in sentences if sentence.is_best], 2):
         values = {} if _are_apart(one, other) else asks.difference(one, other)
         if values and not any(_states(each.source.document_id, values, sentences) for each in (one, other)):
@@ -89,15 +89,26 @@ def disagreements(
             name = name_words(one.source.document)
             # What says it in other words may be the newest, too, and so may a copy.
             named = [each for each in passages if name_words(each.document) == name]
-            group = next((some for of, some in groups if of == named and some.keys() & pair and _is_of(some, pair)), {})
+            alike = (some for of, _, some in groups if of == named and some.keys() & pair and _is_of(some, pair))
+            group = next(alike, {})
             if not group:
-                groups.append((named, group))
+                groups.append((named, _around(next(iter(pair)), one.text), group))
             for value, n in pair.items():
                 group.setdefault(value, set()).add(n)
     return tuple(
-        Disagreement(tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, named, time, today))
-        for named, group in groups[:MAX_DISAGREEMENTS]
+        Disagreement(
+            tuple(group), tuple(map(tuple, map(sorted, group.values()))), *_newest(group, named, time, today), about
+        )
+        for named, about, group in groups[:MAX_DISAGREEMENTS]
     )
+
+
+def _around(value: str, sentence: str) -> str:
+    """Return what a sentence says around a value, ``""`` if the value is all of it."""
+    start = max(0, sentence.find(value) - MAX_ABOUT_CHARS // 2)
+    part = sentence[start : start + MAX_ABOUT_CHARS]
+    about = f"{'…' if start else ''}{part}{'…' if start + len(part) < len(sentence) else ''}"
+    return "" if value == sentence else about
 
 
 def _are_apart(one: _Sentence, other: _Sentence) -> bool:

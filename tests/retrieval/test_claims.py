@@ -72,6 +72,33 @@ def test_what_it_does_not_carry_is_doubted_with_what_is_missing_and_who_has_it(
     assert problems(answer) == [doubt]
 
 
+VERSIONS = {
+    1: "Remote work policy\n\nVersion 1\n\nValid from 1 March 2024. Staff may work two days a week at home.",
+    2: "Mietvertrag\n\nDas Mietverhältnis der Wohnung endet am 31.12.2028.",
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("Version 1 of this policy allows two days [1].", None),
+        ("In 2024 staff were allowed two days of work at home [1].", None),
+        ("Since March 2024 staff may work two days a week at home [1].", None),
+        ("Das Mietverhältnis der Wohnung endet am 31. Dezember 2028 [2].", None),
+        ("Since May 2024 staff may work two days a week at home [1].", ("number", ("May 2024",))),
+        ("Version 2 of this policy allows two days [1].", ("number", ("2",))),
+        # What is there, but beside other words, is not called missing.
+        ("Staff may bring 1 dog to work [1].", ("words", ())),
+    ],
+)
+def test_a_number_is_called_missing_only_if_it_is_nowhere(
+    answer: str, problem: tuple[str, tuple[str, ...]] | None
+) -> None:
+    checked = check_citations(answer, "Tell me about it.", VERSIONS)
+    doubts = [(doubt.problem, doubt.missing) for one in checked.values() for doubt in one.doubts]
+    assert doubts == ([] if problem is None else [problem])
+
+
 def test_a_passage_that_says_clearly_more_of_a_sentence_is_the_one_to_cite() -> None:
     passages = {
         1: "Geese stay at the harbour of Lindau until the ice breaks, and the keeper of the light counts them.",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Source
 from rag_assistant.records.answers import Disagreement
-from rag_assistant.retrieval.disagreements import MAX_PASSAGES, MAX_SENTENCES, disagreements, values_in
+from rag_assistant.retrieval.disagreements import MAX_ABOUT_CHARS, MAX_PASSAGES, MAX_SENTENCES, disagreements, values_in
 
 REFUND = "How many days do I have to return goods?"
 WITHIN_30 = "Customers may return goods within 30 days of purchase."
@@ -260,8 +260,9 @@ def test_passages_that_state_the_same_are_told_together_and_the_newer_value_is_n
         for n, (text, date) in enumerate(zip(texts, ("2022", "2023-05", "2021", "2023"), strict=True), 1)
     ]
     (found,) = disagreements(REFUND, tuple(dated[:3]))
-    assert found == Disagreement(("30 days", "60 days"), ((1, 3), (2,)), "60 days")
-    assert str(found) == "30 days [1, 3], 60 days [2]; newer: 60 days"
+    about = "Customers may return goods within 30 days of purchase"
+    assert found == Disagreement(("30 days", "60 days"), ((1, 3), (2,)), "60 days", about=about)
+    assert str(found) == f"30 days [1, 3], 60 days [2] (“{about}”); newer: 60 days"
     (found,) = disagreements(REFUND, tuple(dated))
     assert found.values == ("30 days", "60 days", "90 days")
     assert found.newer is None, "May 2023 may be before or after the rest of 2023"
@@ -300,6 +301,22 @@ def test_the_newer_document_is_the_newest_version_of_all_that_were_found() -> No
     assert found.newer is None
     (found,) = disagreements(REFUND, (older, newer, replace(in_other_words, document="herons.md")))
     assert found.newer == "60 days"
+
+
+def test_it_is_told_what_the_values_are_about() -> None:
+    long = "Nothing of this is sold to members of the club before noon. " * 3
+    rules = [
+        source(n, f"A pool car is booked at least {hours} hours before the start, {'as is usual here, ' * 12}by mail.")
+        for n, hours in enumerate((14, 21), 1)
+    ]
+    (found,) = disagreements("How many hours before is a pool car booked?", tuple(rules))
+    assert found.about.startswith("A pool car is booked at least 14 hours")
+    assert len(found.about) <= MAX_ABOUT_CHARS + 2
+    assert found.sentence.startswith("Your documents disagree: 14 hours [1], 21 hours [2] (“A pool car is booked")
+    (denied,) = disagreements(
+        "May dogs come in?", (source(1, f"{long}Dogs may come in."), source(2, "Dogs may not come in."))
+    )
+    assert denied.about == ""
 
 
 def test_a_copy_may_be_the_newest_version() -> None:
