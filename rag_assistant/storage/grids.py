@@ -27,6 +27,8 @@ MAX_CELL_TOKENS, MIN_CELL_TOKENS = 4096, 256
 # The tokens of a request with its answer, but for passages; of a passage; and the fewest bytes of text in one.
 REQUEST_TOKENS, PASSAGE_TOKENS, BYTES_PER_TOKEN, MAX_SAMPLE = 320, 250, 3, 50
 BUDGET_USED = "The next answer would likely exceed the token budget of {n}. Raise it to go on."
+# In place of a model's errors, which may name its address.
+OWNER_SEES_WHY = "Only the owner of this table sees why."
 ENDED_TOO_OFTEN = "The server ended several times while this was being answered."
 RESULT, STATE, KEY = grid_cells.c.result, grid_cells.c.state, tuple(grid_cells.primary_key)
 NUMBER, VALUE = RESULT["number"].as_float(), RESULT["value"].as_string()
@@ -196,12 +198,16 @@ class GridStore(SharedStore[Grid]):
             names = dict(map(tuple, connection.execute(query)))
             joined = _CELL.join(documents, documents.c.id == grid_cells.c.document_id).where(own, KEY[1].in_(names))
             records = [record_of(one, Cell) for one in connection.execute(joined).mappings()]
+            if not grid.mine:
+                records = [replace(one, error=one.error and OWNER_SEES_WHY) for one in records]
         at = {(one.document_id, one.column_id): one for one in records}
         return [GridRow(one, names[one], tuple(at[one, column.id] for column in grid.columns)) for one in names], total
 
     def receipt(self, grid_id: int, document_id: int, column_id: int) -> dict[str, Any]:
-        """Return a cell's answer as it came, with what was sent for it. Raises as ``start`` does."""
+        """Return to the owner a cell's answer as it came, with what was sent for it. Raises as ``start`` does."""
         receipt = self._of_cell(grid_cells.c.receipt, grid_id, document_id, column_id)
+        if not (grid := self.get(grid_id)).mine:
+            raise NotGridOwner(grid.name)
         return {"answer": "", "messages": [], "response_format": None} | (receipt or {})
 
     def tokens_each(self, grid_ids: Sequence[int], passages: int) -> dict[int, float]:
@@ -238,7 +244,7 @@ class GridStore(SharedStore[Grid]):
         for row in whole:
             row |= {name: row["cells"].pop(name, 0) for name in ("outdated", "quoted")}
         records = super()._records_of(connection, whole)
-        return [one if one.mine else replace(one, used_tokens=0, used_seconds=0) for one in records]
+        return [one if one.mine else _for_others(one) for one in records]
 
 
 class CellQueue(Store):
@@ -309,6 +315,13 @@ class CellQueue(Store):
             ended = {"state": state, "error": sa.case((often, ENDED_TOO_OFTEN))}
             self._commit(sa.update(grid_cells).where(*left).values(ended))
         return self._values(sa.select(grids.c.id).where(grids.c.watch, grids.c.deleted_at.is_(None)))
+
+
+def _for_others(grid: Grid) -> Grid:
+    """Return a table as those see it with whom it is shared."""
+    is_budget = grid.reason == BUDGET_USED.format(n=f"{grid.max_tokens or 0:,}")
+    reason = grid.reason if is_budget else grid.reason and OWNER_SEES_WHY
+    return replace(grid, reason=reason, used_tokens=0, used_seconds=0)
 
 
 def _tokens_each(connection: sa.Connection, grid_ids: Sequence[int], passages: int) -> dict[int, float]:

@@ -529,6 +529,43 @@ def test_a_shared_table_shows_what_its_reader_may_read(app: Flask, services: Ser
     assert "readonly" in ben.get(f"/tables/{grid}").text
 
 
+def test_only_the_owner_sees_what_the_model_answered_to_a_failed_request(
+    app: Flask, services: Services, stub: StubModel
+) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name, "admin")
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
+    ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
+    document, *_ = [upload(ann, f"{LEASE} {number}.", f"{number}.txt")["document_id"] for number in range(5)]
+    stub.default = Reply(status=404, body=b'{"error": {"message": "no such model, account acct_SECRET77"}}')
+    grid = start(ann, BEGUN | {"cells_at_once": 1})
+    rest(ann, grid)
+    ann.put(f"/api/grids/{grid}/shares", json={"person": "Ben", "access": "write"})
+    one = f"/api/grids/{grid}"
+    receipt = f"{one}/cells/{document}/1"
+    paths = ["/api/grids", one, f"{one}/rows", f"/tables/{grid}", "/tables", f"{one}/export", receipt]
+    for client, sees in ((ann, True), (ben, False)):
+        shown = [client.get(path, headers=PAGE if path.startswith("/tables") else {}).text for path in paths]
+        leaks = ["acct_SECRET77" in text or stub.url in text for text in shown]
+        assert leaks == [*[sees] * 4, False, False, False]
+    assert state(ben, grid)["reason"]
+    assert {cell["error"] is None for row in rows(ben, grid) for cell in row["cells"]} == {True, False}
+    assert (ann.get(receipt).status_code, ben.get(receipt).status_code) == (200, 403)
+
+
+def test_who_may_write_a_table_reads_that_its_budget_is_used(app: Flask, services: Services, stub: StubModel) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name, "admin")
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    upload(ann, LEASE, "lease.txt")
+    grid = start(ann, BEGUN | {"max_tokens": 100, "everyone": "write"})
+    rest(ann, grid)
+    assert "100" in state(ben, grid)["reason"]
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
