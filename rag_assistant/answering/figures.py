@@ -70,14 +70,15 @@ def with_page_images(draft: Draft, task: Task) -> Draft:
 def note_unread(task: Task) -> None:
     """Note which pages have a figure that the question is about and the model didn't see, one of each document.
 
-    They are those of cited passages, unless the question names the figure, or any figure and nothing is cited.
+    They are those of cited passages; if the question names a figure, of their documents, or of all if nothing is cited.
     """
     turn = task.live.turn
     text = task.live.text()
     quote = text if turn.model == QUOTES else ""
     cited = {number for match in CITATION.finditer(text) for number in cited_numbers(match)}
     names_one = FIGURE.search(turn.question) or (not cited and FIGURE_KIND.search(turn.question))
-    sources = [one for one in turn.sources if one.page and (one.n in cited or names_one)]
+    documents = {one.document_id for one in turn.sources if names_one and (not cited or one.n in cited)}
+    sources = [one for one in turn.sources if one.page and (one.n in cited or one.document_id in documents)]
     if about := [one for one in sources if is_about_figure(turn.question, one.text, quote)]:
         pages = task.deps.documents.pages_to_see({one.document_id for one in about})
         pages -= {(one.document_id, one.page or 0) for one in turn.sources if one.page_image}

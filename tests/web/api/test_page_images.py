@@ -178,8 +178,9 @@ def test_a_figure_beside_what_is_not_cited_is_not_named(
     stub.default = Reply("Not stated.")
     names = [one["document"] for one in ask(client, QUESTION)["sources"]]
     for name, notes in (("geese.pdf", [UNREAD]), ("keeper.txt", [])):
-        stub.default = Reply(f"Every spring [{names.index(name) + 1}].")
-        assert ask(client, QUESTION)["notes"] == notes
+        for question in (QUESTION, "What does figure 1 show of the geese the keeper counts?"):
+            stub.default = Reply(f"Every spring [{names.index(name) + 1}].")
+            assert ask(client, question)["notes"] == notes
 
 
 @pytest.mark.long
