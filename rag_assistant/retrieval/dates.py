@@ -68,7 +68,7 @@ LABELS = [
 VALID, CHANGED, YEARS_AHEAD = 0, 1, 10
 # A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
 TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
-REVISIONS = re.compile(_DATA["revisions"], re.IGNORECASE)
+REVISIONS, CHANGES = (re.compile(_DATA[name], re.IGNORECASE) for name in ("revisions", "changes"))
 OLD = _DATA["old"]
 OLD_NAME = re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{OLD})(?![A-Za-zÀ-ÿء-ي])", re.IGNORECASE)
 MONTH_NAME = rf"(?<![^\W\d_])(?:{'|'.join(_DATA['months'])})(?![^\W\d_])"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rag_assistant.retrieval import table_words
+from rag_assistant.retrieval.dates import CHANGES, REVISIONS
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.table_query import DENIED, TOTAL, YEAR, Comparison, Condition, Operation, TableQuery
 from rag_assistant.retrieval.table_words import ASKS, COMPARED, JOINING, WORDS, Column, Kind, forms_of, tokens_of
@@ -30,7 +31,11 @@ def query_for(question: str, text: str, table: Table, document: str) -> tuple[Ta
     With it comes how many words of the question name the table: its ``document``, the headings above it, or its title.
     """
     is_unlike_list = table.is_list and not ASKS["rows"].search(question)
-    if is_unlike_list or ASKS["beyond"].search(question) or len(question.split()) > MAX_QUESTION_WORDS:
+    names = "\n".join([headings_above(text, table.start)[1], table.title, table.head])
+    # A table of revisions answers only what asks for them.
+    has_revisions, asks_for_them = ([one.search(text) for one in (REVISIONS, CHANGES)] for text in (names, question))
+    is_beyond = all(has_revisions) and not any(asks_for_them)
+    if is_beyond or is_unlike_list or ASKS["beyond"].search(question) or len(question.split()) > MAX_QUESTION_WORDS:
         return None, 0
     reader = _Reader(question, text, table, document)
     try:

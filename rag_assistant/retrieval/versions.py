@@ -139,8 +139,5 @@ def _parts_of(name: str) -> tuple[tuple[str, frozenset[str]], frozenset[str], fr
     without_dates = DATE.sub(" ", name)
     rest = VERSION.sub(" ", without_dates).lower()
     words = " ".join(re.findall(r"[^\W\d_]+", NUMBER.sub(" ", rest)))
-    dates, versions = (
-        (match[0] for match in DATE.finditer(name)),
-        (match[0] for match in VERSION.finditer(without_dates)),
-    )
-    return (words, frozenset(NUMBER.findall(rest))), frozenset(dates), frozenset(versions)
+    numbers, versions = NUMBER.findall(rest), VERSION.findall(without_dates)
+    return (words, frozenset(numbers)), frozenset(DATE.findall(name)), frozenset(versions)

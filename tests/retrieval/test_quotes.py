@@ -8,6 +8,7 @@ from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_ROWS, MAX_SENTENCES, Compare, Quote, choose_quotes
 from rag_assistant.retrieval.sentences import sentences_of
+from tests.retrieval.test_table_answers import REVISIONS
 from tests.testkit.embedders import WordHashEmbedder
 
 
@@ -50,6 +51,11 @@ def test_each_of_two_things_that_are_asked_for_is_quoted() -> None:
     rents = [rent, "The rent of the cottage rises with the price of oil, and never by more than a tenth."]
     quotes = quoted("What is the rent of the cottage and what about lost keys?", " ".join(rents), keys)
     assert 2 in [n for n, _ in quotes]
+
+
+def test_a_sentence_is_quoted_though_a_revision_has_a_word_of_the_question() -> None:
+    first = choose_quotes(SearchQuery("How long are invoices kept?"), [source(REVISIONS)], compare, {1: REVISIONS})[0]
+    assert [one.text for one in first.sentences] == ["Invoices are kept for 8 years."]
 
 
 INVOICE = """Invoice 2026-114

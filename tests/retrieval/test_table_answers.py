@@ -266,6 +266,39 @@ def test_a_stop_word_names_no_column(name: str, question: str) -> None:
     assert query.where == (Condition("Town", "=", "Leith"),)
 
 
+REVISIONS = """# Records
+
+| Version | Date | Author | Change |
+|---|---|---|---|
+| 1.0 | 2023-01-05 | Ann Lee | First draft |
+| 1.1 | 2024-02-02 | Bo Ek | Retention of invoices |
+| 2.0 | 2025-03-01 | Ann Lee | New layout |
+
+Invoices are kept for 8 years.
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("How long are invoices kept?", None),
+        ("How long is the retention of invoices?", None),
+        ("Which invoices are there?", None),
+        ("Who made which changes to the layout?", [2]),
+        ("What changed in 2024?", [1]),
+        ("What is the newest version?", [2]),
+    ],
+)
+def test_a_table_of_revisions_answers_what_asks_for_them(question: str, rows: list[int] | None) -> None:
+    found = computed(question, REVISIONS, Tables(REVISIONS).all[0], "records.md")
+    assert (list(found.rows) if found else None) == rows
+
+
+def test_a_verb_that_no_column_explains_is_not_left_out() -> None:
+    text = table_of("Topic;Owner\nInvoices;Ann\nLetters;Bo")
+    assert computed("How long are invoices kept?", text, Tables(text).all[0], "office.csv") is None
+
+
 LISTS = """# Workshop
 
 ## Forbidden
