@@ -84,8 +84,6 @@ class Membership(Struct):
             self.take_name(name)
 
 
-log = logging.getLogger(__name__)
-
 INTERVAL_SECONDS = 60.0
 
 

@@ -108,6 +108,11 @@ def spells_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
+def no_constant(name: str) -> Any:
+    """Refuse what Python reads as JSON and nobody else does, such as NaN. Raises ValueError."""
+    raise ValueError(f"{name} is not a number in JSON")
+
+
 def without_between(text: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> str:
     """Return a text without what is between two patterns, in linear time.
 

@@ -81,11 +81,6 @@ def _words(text: str) -> list[str]:
 _remembered_words = lru_cache(maxsize=256)(_words)
 
 
-def words_of(text: str) -> str:
-    """Return the words of a text as one text, which keyword indexes store."""
-    return " ".join(search_words(text))
-
-
 def query_words(question: str) -> list[str]:
     """Return the distinct words of a question to search for: stop words only if there are no others."""
     words = dict.fromkeys(search_words(question))

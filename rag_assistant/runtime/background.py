@@ -132,8 +132,6 @@ class Heartbeat:
             self._beat()
 
 
-log = logging.getLogger(__name__)
-
 MAX_SECONDS = 1.0
 
 
@@ -171,8 +169,6 @@ class Probe:
         except Exception as error:  # noqa: BLE001 - whatever it is, it does not answer
             log.error("%s does not answer: %s", self._name, error)
 
-
-log = logging.getLogger(__name__)
 
 MAX_STEP = timedelta(days=1)
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.records.validation import allowed_for, first_problem, shown
+from rag_assistant.records.validation import allowed_for, first_problem, no_constant, shown
 from rag_assistant.settings.declaration import Url
 from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SECRET, Settings
 
@@ -108,7 +108,7 @@ def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tup
 
 def _parse(text: str, file_name: str) -> dict[str, Any]:
     try:
-        content = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_constant)
+        content = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         raise SettingsError(
             f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({_what_is_wrong(error)})."
@@ -144,10 +144,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if double is not None:
         raise _Twice(double)
     return dict(pairs)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number in JSON")
 
 
 def _check(values: dict[str, Any], where: str, spelled: str) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
-from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
+from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, no_constant, spells_number, storable
 from rag_assistant.web.request_bodies import ID, NoFields, QueryBody, ScopeBody
 from rag_assistant.web.routing import API, Route, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
@@ -76,7 +76,7 @@ def json_object() -> dict[str, Any]:
     if not data:
         raise MalformedBody("The body is empty; it must be one JSON object.")
     try:
-        content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        content = json.loads(data.decode("utf-8"), parse_constant=no_constant)
     except UnicodeDecodeError as error:
         raise MalformedBody("The body is not UTF-8 text.") from error
     except RecursionError:
@@ -204,7 +204,3 @@ def idempotency_key() -> str | None:
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
         raise InvalidRequest(f"The Idempotency-Key has {len(key)} characters; it must have 1 to {MAX_KEY_CHARS}.")
     return key
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number in JSON")
