@@ -190,11 +190,10 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: 
     return next((n for n in best_first if _problem(sentence, [texts[n]], question) is None), None)
 
 
-class _Text:
+class _Text(Struct, dict=True):
     """A text or a sentence of one, prepared for comparison. It is analysed on demand: most passages are never cited."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     def labels(self, number: str) -> set[str]:
         """Return the words that a number follows directly."""

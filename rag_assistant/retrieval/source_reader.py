@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from rag_assistant.records import Passage, Source
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
@@ -37,12 +39,11 @@ MAX_TABLES = 3
 MIN_KNOWN_PIECES = 0.5
 
 
-class SourceReader:
+class SourceReader(Struct, frozen=True):
     """Reads the documents of the sources that a search found."""
 
-    def __init__(self, chunks: ChunkStore, vectors: VectorSearch) -> None:
-        self._chunks = chunks
-        self._vectors = vectors
+    chunks: ChunkStore
+    vectors: VectorSearch
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return the quotes from sources that answer a question."""
@@ -50,7 +51,7 @@ class SourceReader:
             quotes = (quote for part in parts for quote in self.quotes(part, sources)[:QUOTES_OF_PART])
             return list(dict.fromkeys(quotes))
         texts = self._texts(sources)
-        return with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
+        return with_vectors(self.vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
 
     def computed(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return the answer computed from all of a table or list in the sources; several if several tables fit."""
@@ -63,7 +64,7 @@ class SourceReader:
 
     def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
         """Return all sections of the documents of some sources, by id: document, start and end of each."""
-        return self._chunks.sections_of({one.document_id for one in sources})
+        return self.chunks.sections_of({one.document_id for one in sources})
 
     def in_full(
         self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]], max_chars: int
@@ -80,14 +81,14 @@ class SourceReader:
             if sum(own.values()) <= left:
                 left -= sum(own.values())
                 scores |= dict.fromkeys(own, score)
-        return self._chunks.passages(scores)
+        return self.chunks.passages(scores)
 
     def _texts(self, sources: Sequence[Source]) -> dict[int, str]:
-        return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
+        return self.chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return the range of the sentence nearest to a question in a source's text; ``None`` if none stands out."""
-        return with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
+        return with_vectors(self.vectors.now(), query, lambda compare: nearest_range(query, source, compare))
 
 
 def _with_rows(sources: Sequence[Source]) -> list[Source]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from msgspec import Struct
+
 from rag_assistant.records.errors import SettingsError
 
 log = logging.getLogger(__name__)
@@ -139,16 +141,15 @@ def size_of(path: Path) -> int:
         return 0
 
 
-class Disk:
+class Disk(Struct):
     """The disk of the data folder."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._data_dir = data_dir
-        self._was_low = False
+    data_dir: Path
+    was_low: bool = False
 
     def usage(self) -> tuple[int, int]:
         """Return the free bytes and all bytes."""
-        disk = shutil.disk_usage(self._data_dir)
+        disk = shutil.disk_usage(self.data_dir)
         return disk.free, disk.total
 
     @property
@@ -159,8 +160,8 @@ class Disk:
 
     def watch(self) -> None:
         """Log it when space becomes low."""
-        was_low, self._was_low = self._was_low, self.is_low
-        if self._was_low and not was_low:
+        was_low, self.was_low = self.was_low, self.is_low
+        if self.was_low and not was_low:
             free, total = self.usage()
             log.warning("Only %.1f of %.1f GB are free on the disk of the data folder.", free / 1e9, total / 1e9)
 

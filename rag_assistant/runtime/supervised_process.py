@@ -42,7 +42,7 @@ class SupervisedProcess(Generic[Service]):
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._process: Process | None = None
-        self._service: Service | None = None
+        self.service: Service | None = None
         self._state: State = "off"
         self._since = 0.0
         self.problem: str | None = None
@@ -62,11 +62,6 @@ class SupervisedProcess(Generic[Service]):
         return "slow" if is_slow else self._state
 
     @property
-    def service(self) -> Service | None:
-        """What the process offers now; ``None`` while it isn't running."""
-        return self._service
-
-    @property
     def pid(self) -> int | None:
         """The process id, for monitoring."""
         return self._process.pid if self._process is not None else None
@@ -75,10 +70,10 @@ class SupervisedProcess(Generic[Service]):
         """Return the service as soon as it is ready; ``None`` if it failed, ``ended``, or after ``seconds``."""
         waited = 0.0
         with self._changed:
-            while self._service is None and self._state == "starting" and not ended() and waited < seconds:
+            while self.service is None and self._state == "starting" and not ended() and waited < seconds:
                 self._changed.wait(0.2)
                 waited += 0.2
-            return self._service
+            return self.service
 
     def close(self) -> None:
         """Stop the process permanently."""
@@ -133,7 +128,7 @@ class SupervisedProcess(Generic[Service]):
 
     def _become(self, state: State, service: Service | None = None) -> None:
         with self._changed:
-            self._state, self._service, self._since = state, service, time.monotonic()
+            self._state, self.service, self._since = state, service, time.monotonic()
             self._changed.notify_all()
 
 
