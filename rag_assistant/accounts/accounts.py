@@ -76,8 +76,7 @@ class Accounts:
 
     def sign_in(self, name: str, password: str, address: str, browser: str) -> tuple[str, Person]:
         """Return the secret of a new session, and the person. Raises SignInFailed, TooManyAttempts."""
-        account = self.people.password_of(name)
-        person, password_hash = account or (None, None)
+        person, password_hash = self.people.password_of(name) or (None, None)
         known_address = person is not None and self.credentials.knows_address(person.id, address)
         self._throttle.attempt(name_key(name), address, known_address=known_address)
         if not is_password(password_hash, password) or person is None:

@@ -219,8 +219,7 @@ def search_instead(draft: Draft, task: Task) -> Draft | None:
     endpoint = draft.profile.endpoint
     if draft.iterations or task.deps.models.tool_habits.has_called(endpoint):
         return None
-    profile = profile_of(endpoint, draft.window.conversation, task, uses_tools=False)
-    draft = replace(draft, profile=profile)
+    draft = replace(draft, profile=profile_of(endpoint, draft.window.conversation, task, uses_tools=False))
     search_result = search_for(draft, task, may_rewrite=False)
     return replace(draft, found=search_result) if search_result.sources else None
 
@@ -238,8 +237,7 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
     try:
         if draft.iterations:
             return build_request(draft)
-        built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
-        return with_recall(built, task)
+        return with_recall(build_request(replace(draft, related=(), recalled=(), evidence=(), past=())), task)
     except errors.QuestionDoesNotFit:
         endpoint = draft.profile.endpoint
         if endpoint.guess is None or endpoint.guess.is_tried or endpoint.guess.is_named:
@@ -285,8 +283,7 @@ def shortened(draft: Draft, request: ModelRequest, error: errors.ContextTooLong,
     profile = profile_of(endpoint, draft.window.conversation, task, uses_tools=bool(draft.profile.tools))
     log.info("%s: %s It is fitted again.", live.log_name, error)
     # Whatever is known now, a refused request isn't sent again.
-    cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
-    return replace(draft, profile=profile, token_cap=cap)
+    return replace(draft, profile=profile, token_cap=int(estimate * profile.token_ratio * SHARE_OF_REFUSED))
 
 
 # --- tools

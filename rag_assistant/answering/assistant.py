@@ -120,8 +120,7 @@ class Assistant:
 
     def follow_live(self, live: LiveTurn, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn answered here; see ``follow``."""
-        seconds = HEARTBEAT_INTERVAL_SECONDS if self._limits is None else WATCH_INTERVAL_SECONDS
-        return live.follow(after, seconds)
+        return live.follow(after, HEARTBEAT_INTERVAL_SECONDS if self._limits is None else WATCH_INTERVAL_SECONDS)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
         """Yield a stored turn's events, read again at each signal until its process, or a survivor, has ended it."""
@@ -227,8 +226,7 @@ class Assistant:
             raise errors.InvalidRequest(
                 f'The model "{model}" is not offered here. Offered: {", ".join(offered) or "none"}.'
             )
-        models = self._deps.models
-        check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
+        check_pictures(question.images, taken=self._deps.settings().model_images and self._deps.models.connected)
         if not isinstance(question.scope, Unset):
             self._deps.documents.check_scope(question.scope)
 

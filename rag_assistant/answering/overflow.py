@@ -105,8 +105,7 @@ def _outcomes(built: BuiltRequest, task: Task) -> dict[str, str]:
             f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
         )
     outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
-    everything = build_request(_with_everything(replace(built.draft, recalled=()), task))
-    receipt = everything.fitted.receipt
+    receipt = build_request(_with_everything(replace(built.draft, recalled=()), task)).fitted.receipt
     tokens = sum(receipt.tokens.values())
     outcomes["continue"] = (
         f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: about {tokens:,} tokens."

@@ -144,8 +144,7 @@ def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
     """Return the newest exchanges that the model sees: follow-ups don't refer to others."""
     if settings.query_rewriting == "off" or window.conversation.visible_turns == 0:
         return ()
-    exchanges = exchanges_of(window.messages)[-EXCHANGES:]
-    return [(question, without_lead(answer)) for question, answer in exchanges]
+    return [(question, without_lead(answer)) for question, answer in exchanges_of(window.messages)[-EXCHANGES:]]
 
 
 def rewrite_query(

@@ -106,8 +106,7 @@ def delete(services: Services, name: str, give_to: str | None, yes: bool) -> Non
 @click.option("--days", type=int, help="Valid for this many days. Without it: no expiry.")
 def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Print a new API token for somebody's programs. It is not shown again."""
-    person = services.accounts.people.get(name)
-    secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
+    secret, _ = services.accounts.make_token(services.accounts.people.get(name), token_name, scopes, days, ACTOR)
     click.echo(secret)
 
 

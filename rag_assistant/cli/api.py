@@ -216,8 +216,7 @@ def api_here(services: Services) -> Api:
     def as_owner(environ: dict[str, Any], start_response: Any) -> Any:
         return app(environ | {IDENTITY: ALONE, NO_ADDRESS: True}, start_response)
 
-    http = httpx2.Client(base_url="http://localhost", transport=httpx2.WSGITransport(as_owner))
-    return Api(http, services)
+    return Api(httpx2.Client(base_url="http://localhost", transport=httpx2.WSGITransport(as_owner)), services)
 
 
 def api_command(

@@ -104,6 +104,5 @@ def services_command(
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
     """Draw a progress bar on a terminal, and give a function to update it with the amount done and the total."""
-    hidden = not sys.stderr.isatty()
-    with click.progressbar(length=BAR_STEPS, label=label, hidden=hidden, file=sys.stderr) as bar:
+    with click.progressbar(length=BAR_STEPS, label=label, hidden=not sys.stderr.isatty(), file=sys.stderr) as bar:
         yield lambda done, total: bar.update(BAR_STEPS * done // max(1, total) - bar.pos)

@@ -185,8 +185,7 @@ def turn_text(number: int, messages: Sequence[Message]) -> str:
     for message in messages:
         for call in message.get("tool_calls") or ():
             lines.append(f"Assistant calls {call['function']['name']}: {call['function']['arguments']}")
-        pictures = "".join(" [picture]" for _ in pictures_in(message))
-        text = _unfence(text_in(message)) + pictures
+        text = _unfence(text_in(message)) + " [picture]" * len(pictures_in(message))
         if message["role"] == "tool":
             lines.append(f"Result: {shortened(text, MAX_SUMMARISED_RESULT_CHARS)}")
         elif text:

@@ -189,8 +189,7 @@ def shortened_record(record: str, max_tokens: float) -> str:
     sentences = [
         one for who, text in zip(rest[::2], rest[1::2], strict=True) for one in _spoken(who, " ".join(text.split()))
     ]
-    room = max_tokens - estimate_tokens(before)
-    return "\n".join(filter(None, (before.strip(), _record(sentences, room))))
+    return "\n".join(filter(None, (before.strip(), _record(sentences, max_tokens - estimate_tokens(before)))))
 
 
 def sentences_in(turn: PastTurn) -> Iterator[Sentence]:

@@ -71,7 +71,6 @@ class PagePictures:
             self._drawing.release()
 
     def _drawn(self, documents: DocumentStore, document_id: int, view: PageView, timeout_seconds: float) -> bytes:
-        values = self._settings()
         with self._uploads.local_file(documents, document_id) as (document, path):
             key = _key(document, view)  # A newer version may have replaced it meanwhile.
             try:
@@ -81,7 +80,7 @@ class PagePictures:
                     view.page,
                     self._mark(documents, document_id, view),
                     memory_mb=MAX_MEMORY_MB,
-                    timeout_seconds=min(timeout_seconds, values.extraction_timeout_seconds),
+                    timeout_seconds=min(timeout_seconds, self._settings().extraction_timeout_seconds),
                 )
             except ExtractionFailed as error:
                 with self._lock:

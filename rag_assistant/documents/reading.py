@@ -71,14 +71,13 @@ class DocumentReader(Struct, frozen=True):
 
     def _recognise_pages(self, document: Document) -> bool:
         """Recognise pages until other work waits; return whether the document's last page is done."""
-        settings = self.settings()
         with self.local_file(document.id) as (_, path):
             pages = recognise(
                 path,
                 document.media_type,
                 self.scans.pending(document.id)[:PAGES_AT_ONCE],
                 memory_mb=MAX_MEMORY_MB,
-                timeout_seconds=settings.extraction_timeout_seconds,
+                timeout_seconds=self.settings().extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, "recognising"),
             )
             with closing(pages):
@@ -91,7 +90,6 @@ class DocumentReader(Struct, frozen=True):
 
     def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
         """Return the text of a document's file. Raises ExtractionFailed, ExtractionCancelled."""
-        settings = self.settings()
         with self.local_file(document.id) as (_, path):
             with path.open("rb") as file:  # A reader may have come since it was uploaded.
                 kind = media_type_of(file.read(BYTES_AT_ONCE), document.name)
@@ -99,7 +97,7 @@ class DocumentReader(Struct, frozen=True):
                 path,
                 kind,
                 memory_mb=MAX_MEMORY_MB,
-                timeout_seconds=settings.extraction_timeout_seconds,
+                timeout_seconds=self.settings().extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, state),
             )
 
@@ -116,8 +114,7 @@ class DocumentReader(Struct, frozen=True):
 
         if not extracted.text.strip() and extracted.warning:
             raise ExtractionFailed(extracted.warning)
-        cut = chunk_document(extracted, settings.chunk_chars, refuse)
-        chunks, terms = index_terms(document.name, cut)
+        chunks, terms = index_terms(document.name, chunk_document(extracted, settings.chunk_chars, refuse))
         dated = with_dates(extracted, document.name, chunks)
         is_current = self.chunks.keep_text(document.id, dated, chunks, terms)
         # Or another process stored the same, before this one took the document over.

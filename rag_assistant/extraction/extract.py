@@ -151,6 +151,5 @@ def _read_package(content: bytes, read: Read) -> ExtractedText:
     extracted = replace(extracted, dates={"properties": package.date})
     if package.unread:
         unread = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
-        warning = f"{extracted.warning} {unread}" if extracted.warning else unread
-        return replace(extracted, warning=warning)
+        return replace(extracted, warning=f"{extracted.warning} {unread}" if extracted.warning else unread)
     return extracted

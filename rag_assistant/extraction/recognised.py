@@ -211,8 +211,7 @@ def lines_marked(page: RecognisedPage, passage: str, before: int) -> list[Box]:
     """Return the lines of a passage on a page; ``before`` as in ``page_render.Mark``."""
     words = [word for line in page.lines for word in line]
     word_of = [index for index, word in enumerate(words) for _ in letters_of(word.text)]
-    letters = "".join(letters_of(word.text) for word in words)
-    marked = find_letters(letters, letters_of(passage), before)
+    marked = find_letters("".join(letters_of(word.text) for word in words), letters_of(passage), before)
     if marked is None:
         return []
     first, last = marked

@@ -146,8 +146,7 @@ def embedder_source(values: Settings) -> dict[str, Any]:
     """Return the settings that configure the embedding model, without what may hold a key."""
     source: dict[str, Any] = {"embedder": values.embedder}
     if values.embedder.startswith("endpoint:"):
-        base_url = values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL
-        source["base_url"] = base_url.rstrip("/")
+        source["base_url"] = (values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL).rstrip("/")
     return source
 
 

@@ -150,8 +150,7 @@ class S3Files:
                     file.write(piece)
                     file.flush()
                 except OSError as error:
-                    sentence = f"A file could not be copied to disk ({error.strerror})."
-                    raise StorageFailed(sentence) from error
+                    raise StorageFailed(f"A file could not be copied to disk ({error.strerror}).") from error
             if sha256 and digest.hexdigest() != sha256:
                 raise FileDamaged(name)
         except BaseException:

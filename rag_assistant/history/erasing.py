@@ -65,8 +65,7 @@ def receipt_without_elsewhere(receipt: Receipt, places: Collection[Place]) -> Re
         def erased(text: str) -> str:
             return NOTES.sub(lambda match: marker(match[0]), PASSAGE.sub(without, text), count=1)
 
-        messages = [_with_content(message, erased) for message in one["messages"]]
-        return {**one, "messages": messages}
+        return {**one, "messages": [_with_content(message, erased) for message in one["messages"]]}
 
     earlier = [request(one) for one in receipt.get("earlier_requests", ())]
     return receipt | {"request": request(receipt["request"]), "earlier_requests": earlier, "erased_elsewhere": True}

@@ -278,9 +278,7 @@ def _chosen(past: list[WeighedTurn], limit: int | None, policy: HistoryPolicy) -
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
     if policy.strategy == "smart":
         positions, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total)
-        max_turns = len(candidates) if limit is None else limit
-        newest = sorted(positions, reverse=True)[:max_turns]
-        chosen = {candidates[index].number for index in newest}
+        chosen = {candidates[index].number for index in sorted(positions, reverse=True)[:limit]}
     elif policy.strategy == "window":
         in_window = min(len(candidates), turns_in_window(total, limit, policy.window_slack))
         chosen = {turn.number for turn in candidates[len(candidates) - in_window :]}

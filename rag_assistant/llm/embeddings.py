@@ -80,5 +80,4 @@ class EndpointEmbedder:
             answer: Any = self._client.embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float", timeout=timeout
             )
-            rows = sorted(answer.data or (), key=lambda row: row.index)
-            return [row.embedding for row in rows]
+            return [row.embedding for row in sorted(answer.data or (), key=lambda row: row.index)]

@@ -90,8 +90,7 @@ class Leads:
     def _caption(self, position: int, title: str = "") -> str:
         """Return a block's title, after the line above it if that is a short paragraph of its own, but no heading."""
         above = self._text[:position].rstrip("\n") if position < 2 else self._text[max(0, position - 1_000) : position]
-        lines = above.rstrip("\n").rsplit("\n", 2)
-        line = lines[-1]
+        line = above.rstrip("\n").rpartition("\n")[2]
         is_apart = len(above) - len(above.rstrip("\n")) > 2 or len(line) > MAX_CAPTION_CHARS
         is_other = HEADING.match(line) or FENCE.match(line) or BORDER.search(line) or ITEM.match(line)
         caption = ", ".join(filter(None, ("" if is_apart or is_other else line.strip(), title)))

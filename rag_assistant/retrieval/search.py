@@ -193,8 +193,7 @@ class Retriever:
         """Return both methods' chunks, best first, and the best cosine. Some chunks may be deleted."""
         library = self.library(scope)
         by_vector, familiarity = self._by_vector(query, library)
-        by_keyword = self._by_keyword(query, library)
-        ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
+        ranked = fuse(self._by_keyword(query, library), by_vector, VECTOR_WEIGHT * familiarity.pieces)
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
 

@@ -146,8 +146,7 @@ def serve() -> None:
         sys.exit(f"Cannot start. {error}")
     served = logged(app) if settings.access_log else app
     threads = Threads(settings.max_running_answers + SPARE_THREADS)
-    adjustments = Adjustments(**options(settings))
-    server = Server(served, {}, True, listener, threads, adjustments, bind_socket=False)
+    server = Server(served, {}, True, listener, threads, Adjustments(**options(settings)), bind_socket=False)
     ending.in_order = lambda: finish(services, app.extensions["readers"])
     print(f"Ready: open {address}", flush=True)
     server.run()

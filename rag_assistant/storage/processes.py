@@ -183,11 +183,10 @@ class PageSettings(Store):
 
     def write(self, changed: SharedValues) -> None:
         """Replace the version before. Raises SettingsChanged if it is no longer the last one."""
-        own = page_settings.c.version
         try:
             with self._database.write() as connection:
                 connection.execute(insert(page_settings).values(structs.asdict(changed)))
-                connection.execute(delete(page_settings).where(own < changed.version))
+                connection.execute(delete(page_settings).where(page_settings.c.version < changed.version))
         except IntegrityError as error:
             raise SettingsChanged("The settings were changed at the same moment; nothing was saved.") from error
 

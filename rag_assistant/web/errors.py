@@ -100,8 +100,7 @@ def _with_retry_after(response: Response, kind: type[Exception], seconds: float 
 
 def page_with_error(error: AssistantError, page: str) -> Response:
     """Return a page that shows the error itself, such as a form to correct."""
-    response = make_response(page, status_of(type(error)))
-    return _with_retry_after(response, type(error), error.retry_after_seconds)
+    return _with_retry_after(make_response(page, status_of(type(error))), type(error), error.retry_after_seconds)
 
 
 def answer_http_error(error: HTTPException) -> Response:

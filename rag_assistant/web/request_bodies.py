@@ -207,8 +207,7 @@ class RulesBody(ScopeBody):
 
     def own(self) -> dict[str, Any]:
         """Return the body's overrides; UNSET removes one."""
-        fields_set = self.model_fields_set & OWN
-        values = {name: getattr(self, name) for name in fields_set}
+        values = {name: getattr(self, name) for name in self.model_fields_set & OWN}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
 
 

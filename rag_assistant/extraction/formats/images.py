@@ -48,8 +48,7 @@ def image_page(path: Path, number: int) -> Any:
         _refuse_too_large(image)
         # Transparent areas appear as white paper.
         upright = ImageOps.exif_transpose(image).convert("RGBA")
-        paper = Image.new("RGBA", upright.size, "white")
-        return Image.alpha_composite(paper, upright).convert("RGB")
+        return Image.alpha_composite(Image.new("RGBA", upright.size, "white"), upright).convert("RGB")
 
 
 def points_per_pixel(width: int, height: int) -> float:

@@ -215,7 +215,6 @@ def _section(tokens: list[re.Match[str]]) -> Section:
     mask += after
     has_text_between = len(mask) - len(before) - len(after) > len(digits)
     is_general = is_general or (has_text_between and not set(digits) <= set(PLACES))
-    trailing = len(digits) - len(digits.rstrip(","))
-    scale /= 1000**trailing
+    scale /= 1000 ** (len(digits) - len(digits.rstrip(",")))
     between, below = tuple(mask) if has_text_between else (), fraction[1] if fraction else ""
     return Section(digits.rstrip(","), before, after, scale, clock, elapsed, between, below, is_general)

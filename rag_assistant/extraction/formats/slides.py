@@ -191,8 +191,7 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str, str]]:
         properties = paragraph.find("{*}pPr")
         if text := "".join(texts).strip():
             depth = number(properties.get("lvl")) if properties is not None else 0
-            numbers = paragraph.find("{*}pPr/{*}buAutoNum")
-            yield depth, _label(counts, depth, numbers), text
+            yield depth, _label(counts, depth, paragraph.find("{*}pPr/{*}buAutoNum")), text
 
 
 def _label(counts: dict[int, tuple[str, int]], depth: int, numbers: Element | None) -> str:

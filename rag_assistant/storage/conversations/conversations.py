@@ -311,8 +311,7 @@ def load_conversation(connection: sa.Connection, conversation_id: int, *, lock: 
 def not_found(connection: sa.Connection, conversation_id: int) -> errors.ConversationNotFound:
     """Return the error for a conversation that isn't available."""
     this = conversations.c.id == conversation_id, own_conversations(connection)
-    row = connection.execute(sa.select(conversations.c.id).where(*this)).first()
-    if row is None:
+    if connection.execute(sa.select(conversations.c.id).where(*this)).first() is None:
         return errors.ConversationNotFound(conversation_id)
     return errors.ConversationDeleted(conversation_id, details={"conversation_id": conversation_id})
 

@@ -126,11 +126,10 @@ class TurnEraser:
         """If the title came from the erased question, make one from the first question left."""
         if not " ".join(question.split()).startswith(conversation["title"].removesuffix("…")):
             return
-        own = turns.c.conversation_id == conversation["id"]
         first_left = (
             select(messages.c.content)
             .join_from(turns, messages, messages.c.turn_id == turns.c.id)
-            .where(own, messages.c.position == 0)
+            .where(turns.c.conversation_id == conversation["id"], messages.c.position == 0)
             .order_by(turns.c.number)
             .limit(1)
         )

@@ -322,8 +322,7 @@ def _undoable(connection: sa.Connection, row: Row, own: bool, turn: Turn | None)
 
 def _see(connection: sa.Connection, turn_id: int) -> None:
     """Make a turn visible to the model if it has an answer and nothing hides it."""
-    turn = load_turn(connection, turn_id)
-    set_values(connection, turns, turn_id, {"visible": turn.may_be_seen})
+    set_values(connection, turns, turn_id, {"visible": load_turn(connection, turn_id).may_be_seen})
 
 
 def insert_summary(

@@ -254,5 +254,4 @@ def _insert(
             gap = extracted.text[before.end : piece.start] if before and touches else None
             rows.append(asdict(piece) | {"document_id": document_id, "gap": gap})
         inserted = insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True)
-        ids = connection.execute(inserted, rows).scalars()
-        index_words(connection, list(zip(ids, words, strict=True)))
+        index_words(connection, list(zip(connection.execute(inserted, rows).scalars(), words, strict=True)))

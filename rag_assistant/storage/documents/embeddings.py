@@ -115,8 +115,7 @@ class EmbeddingStore(Store):
 
     def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
         """Return the embedded chunks of a scope."""
-        query = _vectors_of(embedder).where(within.holds(embeddings.c.chunk_id))
-        return list(self._pairs(query).items())
+        return list(self._pairs(_vectors_of(embedder).where(within.holds(embeddings.c.chunk_id))).items())
 
     def embedded_ids(self, embedder: str) -> list[int]:
         """Return the ids of all embedded chunks, smallest first."""

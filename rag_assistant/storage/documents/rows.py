@@ -116,8 +116,7 @@ def name_key(name: str) -> str:
 def row_of(connection: Connection, document_id: int, *, in_trash: bool = False) -> RowMapping:
     """Return a document's row, locked until the end of the transaction. Raises DocumentNotFound."""
     this = documents.c.id == document_id, in_readable_library(connection, in_trash=in_trash)
-    query = select(documents).where(*this)
-    row = connection.execute(query.with_for_update()).mappings().first()
+    row = connection.execute(select(documents).where(*this).with_for_update()).mappings().first()
     if row is None:
         raise DocumentNotFound(document_id)
     return row
@@ -190,8 +189,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     drop_chunks(connection, older["id"])
     drop_scans(connection, older["id"])
     for table in (document_texts, chunks, scanned_pages):
-        moved = update(table).where(table.c.document_id == newer["id"]).values(document_id=older["id"])
-        connection.execute(moved)
+        connection.execute(update(table).where(table.c.document_id == newer["id"]).values(document_id=older["id"]))
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
     connection.execute(insert(former_ids).values(id=newer["id"], document_id=older["id"]))
     set_values(connection, documents, older["id"], {name: newer[name] for name in TAKEN_OVER} | finished)

@@ -126,8 +126,7 @@ def turns(conversation_id: int) -> Response:
     following = page[0].number if page and page[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
     corrections = services().corrections.of(page)
-    listed = [views.turn_data(turn, corrections) for turn in page]
-    return page_response("turns", listed, following, total=total)
+    return page_response("turns", [views.turn_data(turn, corrections) for turn in page], following, total=total)
 
 
 @blueprint.get("/<int:conversation_id>/export", policy=READ, params=("format",), answer="text/markdown")
@@ -161,16 +160,14 @@ def receipts(conversation_id: int) -> Response:
 def preview(conversation_id: int) -> Response:
     """Return what the model would see with another window or strategy; nothing changes."""
     strategy = one_of("strategy", request.args["strategy"], STRATEGIES) if "strategy" in request.args else None
-    view = services().history_actions.view(conversation_id, history_limit_asked(), strategy)
-    return jsonify(view.as_dict())
+    return jsonify(services().history_actions.view(conversation_id, history_limit_asked(), strategy).as_dict())
 
 
 @blueprint.get("/<int:conversation_id>/operation", policy=READ, answer={"operation": dict[str, Any] | None})
 def operation(conversation_id: int) -> Response:
     """Return the operation running on the conversation, or null."""
     running = services().conversations.get(conversation_id).operation
-    shown = None if running is None else running | {"sentence": operation_in_words(running)}
-    return jsonify(operation=shown)
+    return jsonify(operation=running and running | {"sentence": operation_in_words(running)})
 
 
 @blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation)

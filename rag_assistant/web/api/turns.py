@@ -93,8 +93,7 @@ def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[E
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
 def image(turn_id: int, number: int) -> Response:
     """Return a picture attached to a question, unchanged; those of pages sent with it have the numbers after that."""
-    turn = services().turns.get(turn_id)
-    pictures = services().history.pictures(turn)
+    pictures = services().history.pictures(services().turns.get(turn_id))
     if number > len(pictures) and (receipt := services().turns.receipt(turn_id)):
         questions = [one for one in receipt["request"]["messages"] if one["role"] == "user"]
         pictures = pictures_in(questions[-1]) if questions else ()
@@ -211,8 +210,7 @@ def search() -> Response:
     search_query = services().retriever.follow_up(text, exchanges, scope)
     hits = services().retriever.search(search_query, limit, scope)
     passages = [views.answer_data(views.PassageAnswer, passage) for passage in hits]
-    context = search_query.context or None
-    return jsonify(query=text, follow_up_context=context, passages=passages)
+    return jsonify(query=text, follow_up_context=search_query.context or None, passages=passages)
 
 
 def readers() -> Readers:

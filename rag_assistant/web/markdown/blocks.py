@@ -87,8 +87,7 @@ def _is_row(lines: list[str]) -> bool:
 
 
 def _rule_for(row: str) -> str:
-    cells = len(re.split(r"(?<!\\)\|", row.strip().strip("|")))
-    return "|" + "---|" * cells
+    return "|" + "---|" * len(re.split(r"(?<!\\)\|", row.strip().strip("|")))
 
 
 def _closed(unit: str) -> str:

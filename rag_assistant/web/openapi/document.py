@@ -81,8 +81,7 @@ def path_of(rule: Route) -> str:
 
 
 def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Schema:
-    view = app.view_functions[rule.endpoint]
-    summary, _, more = (view.__doc__ or rule.endpoint).strip().partition("\n")
+    summary, _, more = (app.view_functions[rule.endpoint].__doc__ or rule.endpoint).strip().partition("\n")
     # A path parameter is an id, unless declared as text.
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}

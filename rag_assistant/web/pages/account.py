@@ -87,9 +87,8 @@ def sign_out() -> Response:
     """End this browser's session; if a provider began it, say how to sign out there, too."""
     session, provider = identity().session, whole_services().single_sign_on.provider
     whole_services().accounts.sign_out(identity())
-    login_address = url_for("account_pages.login", _external=True)
     if session is not None and session.identity_id is not None and provider is not None:
-        url = provider.logout_url(login_address)
+        url = provider.logout_url(url_for("account_pages.login", _external=True))
         if url is not None:
             page = render_template("signed_out.html", url=url, label=provider.label)
             return without_cookie(make_response(page), SESSION)
@@ -271,8 +270,7 @@ def come_back() -> Response:
         claims = _provider().claims(purpose["secret"], request.args, _redirect_uri())
         response = _linked(claims, purpose["person"]) if "person" in purpose else _signed_in(claims, purpose)
     except AssistantError as error:
-        page = login_page(error) if identity().person is None else account(error)
-        response = page_with_error(error, page)
+        response = page_with_error(error, login_page(error) if identity().person is None else account(error))
     # Whatever the result, a response counts once.
     return without_cookie(response, COOKIE)
 

@@ -58,8 +58,7 @@ def conversation(conversation_id: int) -> str:
         before = min(at + TURNS_SHOWN // 2, MAX_INT32)
     shown = services().conversations.open(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
-    editing = whole_number("edit", None, 1, MAX_INT32)
-    return conversation_page(shown, turns, earlier, editing=editing)
+    return conversation_page(shown, turns, earlier, editing=whole_number("edit", None, 1, MAX_INT32))
 
 
 @blueprint.post("/ask", policy=ASK)

@@ -79,8 +79,7 @@ def delete(person_id: int) -> Response:
     if request.form.get("name", "").strip() != person.name:
         raise InvalidRequest(f'Type the name "{person.name}" to delete the account.')
     to = request.form.get("give_to", "")
-    give_to = accounts.people.get(to) if to else None
-    whole_services().delete_account(person, actor(), give_to)
+    whole_services().delete_account(person, actor(), accounts.people.get(to) if to else None)
     return to_page("people_pages.people")
 
 

@@ -234,8 +234,7 @@ def cancel_response(response_id: str) -> Response:
 @blueprint.delete("/responses/<response_id>", policy=ASK, answer="DeleteResponseAnswer")
 def delete_response(response_id: str) -> Response:
     """Erase a stored response permanently, with its question."""
-    turn = _turn_of(response_id)
-    services().eraser.erase(turn.id)
+    services().eraser.erase(_turn_of(response_id).id)
     return jsonify(id=response_id, object="response", deleted=True)
 
 
