@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import DOCUMENT_STATES
-from rag_assistant.runtime.public_http import Fetched
+from rag_assistant.runtime.public_http import Fetched, PublicHttp
 from rag_assistant.services import Services
 from rag_assistant.web.openapi.document import (
     EXAMPLES,
@@ -222,11 +222,12 @@ def let_pages_be_fetched(services: Services) -> None:
     values = services.settings.current.model_copy(update={"web_pages": True})
     services.web_pages._settings = lambda: values
 
-    @contextmanager
-    def fetch(url: str, ports: object, max_mb: int, accept: str) -> Iterator[Fetched]:
-        yield Fetched(url, "text/plain", None, io.BytesIO(f"Fetched from {url}.".encode()))
+    class Pretended(PublicHttp, frozen=True):
+        @contextmanager
+        def fetch(self, url: str, ports: object, max_mb: int, accept: str) -> Iterator[Fetched]:
+            yield Fetched(url, "text/plain", None, io.BytesIO(f"Fetched from {url}.".encode()))
 
-    services.web_pages._http.fetch = fetch
+    services.web_pages._http = Pretended()
     services.documents.change(1, origin="https://example.org/limits")
 
 
