@@ -41,9 +41,9 @@ class Estimate(Struct, frozen=True, forbid_unknown_fields=True):
 class Grid(Shared, frozen=True, kw_only=True):
     """A table over the documents of ``scope``, else of its project; ``cells`` counts them by state.
 
-    With ``watch``, new documents are asked by themselves. It stops at ``max_tokens``; ``reason`` says why it stopped by
-    itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``. Of the cells that are
-    done, ``outdated`` are of a document that has changed since, and ``quoted`` without a model.
+    With ``watch``, new documents are asked by themselves from its start on. It stops at ``max_tokens``; ``reason`` says
+    why it stopped by itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``. Of the
+    cells that are done, ``outdated`` are of a document that has changed since, and ``quoted`` without a model.
     """
 
     id: int = field(name="grid_id")

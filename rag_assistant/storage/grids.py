@@ -99,7 +99,8 @@ class GridStore(SharedStore[Grid]):
         shown = sa.select(documents.c.id).where(has_row | rows).order_by(~rows, documents.c.id)
         columns = sa.union_all(*(sa.select(sa.literal(one["id"]).label("id")) for one in row["columns"])).subquery()
         exists = sa.exists().where(own, KEY[1] == documents.c.id, KEY[2] == columns.c.id)
-        state = sa.literal("queued" if row["watch"] else "empty")
+        # A new column is asked once somebody wants it.
+        state = sa.case((rows, "empty"), else_="queued" if row["watch"] and row["started"] else "empty")
         missing = sa.select(sa.literal(grid_id), documents.c.id, columns.c.id, state)
         missing = missing.select_from(documents.join(columns, sa.true()))
         missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.limit(MAX_GRID_DOCUMENTS)))
@@ -147,7 +148,8 @@ class GridStore(SharedStore[Grid]):
             renewed = queued.where(STATE == "done", quoted | sa.exists().where(at, _IS_OUTDATED))
             if not (begun or document_id or connection.execute(renewed).rowcount or row["watch"]):
                 raise NothingToAsk(row["name"])
-            set_values(connection, grids, grid_id, {"reason": None, "failures": 0})
+            started = row["started"] or not document_id
+            set_values(connection, grids, grid_id, {"reason": None, "failures": 0, "started": started})
         return self.get(grid_id)
 
     def stop(self, grid_id: int) -> Grid:

@@ -15,6 +15,7 @@ grids = table_of_ids(
     # Such as [{"id": 1, "name": "Notice", "question": "What is the notice period?", "type": "text"}].
     sa.Column("columns", sa.JSON, nullable=False),
     sa.Column("watch", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("started", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("max_tokens", sa.Integer),
     sa.Column("cells_at_once", sa.Integer, nullable=False, server_default="4"),
     sa.Column("used_tokens", sa.Integer, nullable=False, server_default="0"),

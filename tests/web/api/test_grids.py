@@ -403,7 +403,7 @@ def test_a_cell_is_asked_again_only_if_somebody_wants_it(client: FlaskClient, st
 def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: FlaskClient, stub: StubModel) -> None:
     first = upload(client, LEASE, "lease.txt", tags="lease")["document_id"]
     answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
-    grid = client.post("/api/grids", json=BEGUN | {"tags": ["lease"], "watch": True}).json["grid_id"]
+    grid = start(client, BEGUN | {"tags": ["lease"], "watch": True})
     upload(client, f"{LEASE} Two.", "other.txt")
     upload(client, f"{LEASE} Three.", "three.txt", tags="lease")
     until(lambda: state(client, grid)["cells"] == {"done": 4})
@@ -415,6 +415,31 @@ def test_new_documents_fill_in_by_themselves_and_changed_ones_are_told(client: F
     assert source.findall(client.get(f"/tables/{grid}", headers=PAGE).text) == [f"/documents/{first}"] * 2
     client.delete(f"/api/documents/{first}")
     assert [row["document"] for row in rows(client, grid)] == ["three.txt"]
+
+
+def test_a_table_that_watches_asks_nothing_before_it_is_started(client: FlaskClient, stub: StubModel) -> None:
+    first = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]", "rents": "Anna Berg [1]"})
+    made = client.post("/api/grids", json=BEGUN | {"watch": True}).json
+    assert (made["cells"], made["estimate"]["requests"]) == ({"empty": 2}, 2)
+    upload(client, f"{LEASE} Two.", "two.txt")
+    until(lambda: state(client, made["grid_id"])["documents"] == 2)
+    client.post(f"/api/grids/{made['grid_id']}/cells/{first}/1/again", json={})
+    assert rest(client, made["grid_id"]) == {"done": 1, "empty": 3}
+    assert client.patch(f"/api/grids/{made['grid_id']}", json={"watch": True}).json["cells"] == {"done": 1, "empty": 3}
+    client.post(f"/api/grids/{made['grid_id']}/start", json={})
+    upload(client, f"{LEASE} Three.", "three.txt")
+    until(lambda: state(client, made["grid_id"])["cells"] == {"done": 6})
+    columns = [*made["columns"], {"question": "Who rents?"}]
+    changed = client.patch(f"/api/grids/{made['grid_id']}", json={"columns": columns}).json
+    assert (changed["watch"], changed["cells"]) == (True, {"done": 6, "empty": 3})
+
+
+def test_a_table_without_documents_can_be_started_to_watch(client: FlaskClient, stub: StubModel) -> None:
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid = start(client, BEGUN | {"watch": True})
+    upload(client, LEASE, "lease.txt")
+    until(lambda: state(client, grid)["cells"] == {"done": 2})
 
 
 @pytest.mark.long
