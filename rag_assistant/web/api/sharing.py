@@ -8,6 +8,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, make_response, request, url_for
 from msgspec import Struct, field
 
+from rag_assistant.answering.figures import UNREAD
 from rag_assistant.records import ConversationLink, Disagreement, SharedConversation
 from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.records.views import CorrectionAnswer, answer_data, data_of, view_of
@@ -51,7 +52,7 @@ class SharedSource(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
-    """A turn of a shared conversation."""
+    """A turn of a shared conversation; ``notes`` are those of figures that were not read."""
 
     turn: int
     question: str
@@ -60,6 +61,7 @@ class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
     sources: list[SharedSource]
     disagreements: list[Disagreement]
     corrections: list[CorrectionAnswer]
+    notes: list[str]
 
 
 class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,5 +145,8 @@ def read_shared(link: str) -> SharedAnswer:
             one.n: SharedSource(one.n, "", None, None, "", deleted=True) for one in listed if one.document_id in deleted
         }
         sources = [one for _, one in sorted((views | gone).items())]
-        turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, sources, stated, changes))
+        readable = {one.document_id for one in listed} - set(hidden)
+        unread = {UNREAD.format(n=one.page, name=one.document) for one in turn.sources if one.document_id in readable}
+        shown = (sources, stated, changes, [note for note in turn.notes if note in unread])
+        turns.append(SharedTurn(turn.number, turn.question, turn.answer, turn.created_at, *shown))
     return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)

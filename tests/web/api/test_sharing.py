@@ -8,6 +8,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
+from tests.testkit.pdfs import chart_pdf
 from tests.testkit.people import add_person, client_of, quick_passwords, token_client
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
@@ -121,6 +122,23 @@ def test_later_changes_to_what_an_answer_cites_are_told_as_to_its_owner(
     assert (hidden["corrections"], hidden["sources"]) == ([], []), "a name is of the sources"
     exported = ann.get(f"/api/conversations/{conversation}/export?format=markdown").text
     assert told["sentence"] in exported
+
+
+def test_a_figure_that_was_not_read_is_named_to_a_reader_of_its_document(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    upload(ann, chart_pdf("Boats pass.", "The keeper counts the geese.", chart_on=1), "report.pdf")
+    stub.replies.append(Reply("The keeper counts the geese [1]."))
+    answer = ask(ann, "What does figure 1 show about geese the keeper counts?")
+    links = f"/api/conversations/{answer['conversation_id']}/links"
+    url, without = (ann.post(links, json={"with_sources": one}).json["url"] for one in (True, False))
+    unread = "Page 1 of report.pdf has a figure that was not read."
+    assert unread in answer["notes"]
+    assert ben.get(path_of(url)).json["turns"][0]["notes"] == []
+    ann.patch("/api/libraries/1", json={"everyone": "read"})
+    assert ben.get(path_of(url)).json["turns"][0]["notes"] == [unread]
+    assert unread in ben.get(path_of(url).removeprefix("/api")).text
+    assert ben.get(path_of(without)).json["turns"][0]["notes"] == []
 
 
 @pytest.mark.long
