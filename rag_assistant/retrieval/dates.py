@@ -121,9 +121,8 @@ def iso_dates(text: str, language: str) -> Iterator[tuple[re.Match[str], str]]:
     """Yield the dates with a year in a text, in order. What may mean two days, such as 3/4/2024 in English, is none."""
     for match, days in dates_in(text):
         parts = match.groupdict()
-        if not parts.get("year") or not 1900 <= int(parts["year"]) <= 2100:
-            continue
-        if len(days) > 1 and language in UNDECIDED:
+        is_undecided = len(days) > 1 and language in UNDECIDED
+        if is_undecided or not 1900 <= int(parts.get("year") or 0) <= 2100:
             continue
         # With figures, the other order is only possible where this one is not.
         written = int(parts["day"]) if parts.get("day") else None

@@ -33,8 +33,7 @@ def query_for(question: str, text: str, table: Table, document: str) -> tuple[Ta
     is_unlike_list = table.is_list and not ASKS["rows"].search(question)
     names = "\n".join([headings_above(text, table.start)[1], table.title, table.head])
     # A table of revisions answers only what asks for them.
-    has_revisions, asks_for_them = ([one.search(text) for one in (REVISIONS, CHANGES)] for text in (names, question))
-    is_beyond = all(has_revisions) and not any(asks_for_them)
+    is_beyond = all(one.search(names) and not one.search(question) for one in (REVISIONS, CHANGES))
     if is_beyond or is_unlike_list or ASKS["beyond"].search(question) or len(question.split()) > MAX_QUESTION_WORDS:
         return None, 0
     reader = _Reader(question, text, table, document)

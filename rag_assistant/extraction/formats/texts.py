@@ -40,12 +40,9 @@ MAX_CELL_CHARS = 1_000_000
 
 def read_utf8(content: bytes) -> str | None:
     """Return the text of a UTF-8 file, ``None`` if it isn't one."""
-    if wide_encoding(content[:4096]) is not None:
-        return None
-    try:
-        return clean(content.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return None
+    with suppress(UnicodeDecodeError):
+        return None if wide_encoding(content[:4096]) else clean(content.decode("utf-8-sig"))
+    return None
 
 
 def decoded(content: bytes) -> str:
@@ -55,13 +52,11 @@ def decoded(content: bytes) -> str:
 
 def decoded_as(content: bytes, charset: str) -> str:
     """Return a text in a declared encoding; if it is UTF-8, or doesn't fit, as what it is."""
-    utf8 = read_utf8(content) if SINGLE_BYTE.match(charset) else None
-    if utf8 is not None:
+    if SINGLE_BYTE.match(charset) and (utf8 := read_utf8(content)) is not None:
         return utf8
-    try:
+    with suppress(LookupError, ValueError):
         return clean(content.decode(MEANT.get(charset, charset)))
-    except (LookupError, ValueError):
-        return decoded(content)
+    return decoded(content)
 
 
 def read_text(content: bytes, media_type: str) -> ExtractedText:
@@ -112,11 +107,9 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
     named = next((name.decode("ascii") for name in declared.groups() if name), None) if declared else None
     escaped = "iso2022_jp_ext" if ESCAPED.search(content) else None
     for encoding in (wide_encoding(content[:4096]), escaped, "utf-8-sig", named):
-        try:
+        with suppress(LookupError, ValueError):
             if encoding is not None:
                 return clean(content.decode(MEANT.get(encoding.lower(), encoding))), None
-        except (UnicodeDecodeError, LookupError, ValueError):
-            continue
     broken = content.decode("utf-8-sig", "replace")
     wrong, wide = broken.count("\ufffd"), sum(character > "\x7f" for character in broken[:BYTES_TO_JUDGE])
     # In other encodings, hardly any two consecutive bytes are valid UTF-8.
