@@ -25,7 +25,8 @@ def test_a_table_is_made_filled_and_followed_to_its_sources(page: Page, server: 
     for name in ("north.txt", "south.txt"):
         page.get_by_role("row", name=name).get_by_role("checkbox").check()
     page.get_by_role("button", name="Table over these").click()
-    expect(page.get_by_text("About 2 documents:")).to_be_visible()
+    expect(page.get_by_text("About 2 documents:")).to_be_in_viewport()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.get_by_label("Name", exact=True).fill("Leases")
     page.get_by_label("Question of column 1").fill("What is the rent?")
     page.get_by_label("Heading of column 1").fill("Rent")

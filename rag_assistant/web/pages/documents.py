@@ -166,7 +166,7 @@ def act_on_selected() -> Response:
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
         raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
     if what == "grid":
-        return to_page("grid_pages.grids", documents=selected)
+        return to_page("grid_pages.grids", documents=selected, _anchor="grid-name")
     if what == "ask":
         askable = [one for one in selected if document_status.is_askable(services().documents.get(one))]
         if not askable:
