@@ -43,7 +43,8 @@ class Grid(Shared, frozen=True, kw_only=True):
 
     With ``watch``, new documents are asked by themselves from its start on. It stops at ``max_tokens``; ``reason`` says
     why it stopped by itself. What its answers used, replaced ones too, are ``used_tokens`` and ``used_seconds``. Of the
-    cells that are done, ``outdated`` are of a document that has changed since, and ``quoted`` without a model.
+    cells that are done, ``outdated`` are of a document that has changed since, and ``quoted`` without a model. A full
+    table has ``left_out`` so many documents.
     """
 
     id: int = field(name="grid_id")
@@ -57,6 +58,7 @@ class Grid(Shared, frozen=True, kw_only=True):
     used_seconds: float = 0
     reason: str | None = None
     documents: int = 0
+    left_out: int = 0
     cells: Mapping[CellState, int] = {}
     outdated: int = 0
     quoted: int = 0

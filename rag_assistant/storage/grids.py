@@ -106,14 +106,12 @@ class GridStore(SharedStore[Grid]):
         missing = missing.where(has_row, ~exists, documents.c.id.in_(shown.limit(MAX_GRID_DOCUMENTS)))
         connection.execute(sa.insert(grid_cells).from_select([*KEY, STATE], missing))
 
-    def new_documents(self, grid: Grid) -> int:
-        """Return how many documents are newer than all rows, for which there is room; starting adds others, too."""
+    def without_row(self, grid: Grid) -> int:
+        """Return how many documents a table has no row for: they are new, or there is no room."""
         with self._database.read() as connection:
             row = connection.execute(sa.select(grids).where(grids.c.id == grid.id)).mappings().one()
-            newest = sa.select(sa.func.coalesce(sa.func.max(KEY[1]), 0)).where(KEY[0] == grid.id).scalar_subquery()
-            is_new = self._has_row(connection, row), documents.c.id > newest
-            new = connection.execute(sa.select(sa.func.count(documents.c.id)).where(*is_new)).scalar_one()
-        return max(0, min(new, MAX_GRID_DOCUMENTS - grid.documents))
+            is_left = self._has_row(connection, row), ~sa.exists().where(KEY[0] == grid.id, KEY[1] == documents.c.id)
+            return connection.execute(sa.select(sa.func.count(documents.c.id)).where(*is_left)).scalar_one()
 
     def _has_row(self, connection: sa.Connection, row: sa.RowMapping) -> sa.ColumnElement[bool]:
         """Return which documents a table is about."""

@@ -1,6 +1,7 @@
 """The JSON API of tables over documents."""
 
 from flask import Blueprint, Response, jsonify, make_response, request
+from msgspec.structs import replace
 
 from rag_assistant.answering.grids import passages_sent, with_estimate
 from rag_assistant.records import EVERYTHING, MAX_GRID_DOCUMENTS, Grid, GridRow, Message
@@ -22,7 +23,12 @@ def estimated(*some: Grid) -> list[Grid]:
     """Return tables with an estimate of what starting each will take."""
     now, asks_model = services().settings.current, services().models.connected
     tokens = services().grids.tokens_each([one.id for one in some], passages_sent(now)) if asks_model else {}
-    return [with_estimate(one, now, tokens.get(one.id)) for one in some]
+    return [with_estimate(_with_left_out(one), now, tokens.get(one.id)) for one in some]
+
+
+def _with_left_out(grid: Grid) -> Grid:
+    is_full = grid.writable and grid.documents >= MAX_GRID_DOCUMENTS
+    return replace(grid, left_out=services().grids.without_row(grid)) if is_full else grid
 
 
 def answer_with(grid: Grid) -> Response:

@@ -49,7 +49,7 @@ def grids(error: AssistantError | None = None) -> str:
     """Show all tables, and a form for a new one: about the documents named in the address, or all."""
     named = request.args.getlist("documents") or request.form.getlist("document_ids")
     names = services().documents.names(ids_of("documents", named))
-    shown = {"grids": services().grids.all(), "names": names, "all_projects": services().projects.all()}
+    shown = {"grids": api.estimated(*services().grids.all()), "names": names, "all_projects": services().projects.all()}
     gone = ids_of("deleted", request.args.getlist("deleted"))
     shown["deleted"] = [one for one in services().grids.all(deleted=True) if one.id in gone] if gone else []
     return render_template("grids.html", columns=_columns_typed(), error=error, **shown, **frame(None))
@@ -61,7 +61,8 @@ def grid(grid_id: int, error: AssistantError | None = None) -> str:
     (shown,) = api.estimated(services().grids.get(grid_id))
     rows, total = api.rows_asked(shown, ROWS_SHOWN)
     page = {"grid": shown, "rows": rows, "total": total, "rows_shown": ROWS_SHOWN, "max_columns": MAX_GRID_COLUMNS}
-    page["new_documents"] = 0 if shown.watch or not shown.writable else services().grids.new_documents(shown)
+    asks_others = shown.writable and not shown.watch and not shown.left_out
+    page["new_documents"] = services().grids.without_row(shown) if asks_others else 0
     page["columns"] = _columns_typed() if "column_id" in request.form else shown.columns
     return render_template("grid.html", error=error, words=grid_files, params=_params(), **page, **frame(None))
 

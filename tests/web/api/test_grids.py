@@ -19,9 +19,11 @@ from sqlalchemy import Engine, insert, select, update
 from rag_assistant.answering import grids as filling
 from rag_assistant.cli.api import api_here
 from rag_assistant.services import Services
+from rag_assistant.storage import grids as stored
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.grids import MAX_CELL_TOKENS
 from rag_assistant.storage.tables import documents, grid_cells, grids, now
+from rag_assistant.web.api import grids as grids_api
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.samples import sample
 from tests.testkit.statements import listening
@@ -684,7 +686,7 @@ def test_the_statements_for_a_table_do_not_grow_with_it(
         for table in (grid_cells, grids, documents):
             connection.execute(table.delete())
         connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'grids'")
-    fill_up(services.database, 500, 20)
+    fill_up(services.database, 499, 20)  # For a full one, what is left out is counted, too.
     with services.database.write() as connection:
         more = [{"name": f"Table {n}", "columns": [], "created_at": datetime.now(UTC)} for n in range(20)]
         connection.execute(insert(grids), more)
@@ -918,3 +920,47 @@ def test_claiming_a_cell_reads_no_more_answers_in_a_larger_table(client: FlaskCl
         client.post(f"/api/grids/{grid}/start", json={})
         until(lambda: any("avg(" in one and "LIMIT" in one for one in averages))
     assert rest(client, grid) == {"done": 2}
+
+
+def test_what_is_left_out_of_a_full_table_is_said(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        upload(client, f"{LEASE} {number}.", f"{number}.txt", tags="lease")
+    whole = client.post("/api/grids", json=BEGUN).json
+    assert whole["left_out"] == 0
+    for module in (stored, grids_api):
+        monkeypatch.setattr(module, "MAX_GRID_DOCUMENTS", 3)
+    full = client.post("/api/grids", json=BEGUN | {"tags": ["lease"]}).json
+    assert (full["documents"], full["left_out"]) == (3, 1)
+    for path in ("/tables", f"/tables/{full['grid_id']}"):
+        assert "3 of 4 documents" in client.get(path, headers=PAGE).text
+    client.delete("/api/documents/4")
+    assert state(client, full["grid_id"])["left_out"] == 0
+
+
+def test_a_table_over_chosen_documents_begins_at_its_form(client: FlaskClient) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    _, address = post(client, "/documents/selected", do="grid", document_ids=str(document))
+    assert address == f"/tables?documents={document}#grid-name"
+    page = client.get(address, headers=PAGE).text
+    assert 'id="grid-name"' in page
+    assert "lease.txt" in page[page.index('id="grid-name"') :]
+
+
+def test_renewing_is_offered_for_outdated_answers_alone(
+    client: FlaskClient, services: Services, stub: StubModel
+) -> None:
+    document = upload(client, LEASE, "lease.txt")["document_id"]
+    answer_with(stub, {"signed": "Anna Berg [1]", "rent": "EUR 1,250.00 [1]"})
+    grid, offer = start(client), "Renew outdated answers"
+    rest(client, grid)
+    assert offer not in client.get(f"/tables/{grid}", headers=PAGE).text
+    with services.database.write() as connection:
+        quoted = update(grid_cells).values(result={"outcome": "value", "value": "A", "model": "quotes"})
+        connection.execute(quoted.where(grid_cells.c.column_id == 1))
+    page = client.get(f"/tables/{grid}", headers=PAGE).text
+    assert (offer in page, f'action="/tables/{grid}/start"' in page) == (False, True)
+    upload(client, f"{LEASE} Anew.", "lease.txt", replaces=str(document))
+    until(lambda: state(client, grid)["outdated"])
+    assert offer in client.get(f"/tables/{grid}", headers=PAGE).text
