@@ -32,7 +32,7 @@ LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
-YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"([^\W\d_]+)\W{1,2}(\d+)\b")
+YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"(?<![^\W\d_])([^\W\d_]{1,40})\W{1,2}(\d{1,20})\b")
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
