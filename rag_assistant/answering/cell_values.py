@@ -1,7 +1,7 @@
 """Read the answer of a cell, and check it: it is unmarked only if a sentence of the document says just that. Pure.
 
-docs/limitations.md has the principle: a value as it is written, with all words of the question and the unit that it
-names, and nothing that speaks against it. What is not written there, such as most yes or no, is a judgement.
+docs/limitations.md has the promise: a value as it is written, with all words of the question and the unit that it
+names. Whether the sentence limits or denies it is for its reader; what else is marked helps, but nothing rests on it.
 """
 
 import re
@@ -9,14 +9,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
-from itertools import chain
+from math import prod
 from pkgutil import get_data
 from typing import Any
 
 from msgspec import MsgspecError, Struct, defstruct, json
 from msgspec.structs import replace
 
-from rag_assistant.conversations.summary_lines import LEAD_NEAR, without_quotes
+from rag_assistant.conversations.summary_lines import LEAD_NEAR, QUOTED, without_quotes
 from rag_assistant.records import QUOTES, AnswerOptions, CellDoubt, CellResult, ColumnType, GridColumn, Source, Turn
 from rag_assistant.retrieval.claims import CITATION, LINE_MARK, NEGATION, WESTERN, cited_numbers, repeated_range
 from rag_assistant.retrieval.dates import dates_in
@@ -29,25 +29,29 @@ from rag_assistant.retrieval.tokenize import STOP_WORDS, content_stems, query_wo
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS = _DATA["words"]
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
+LETTERS: dict[str, int] = _DATA["letters"]
+ONES = {one: NUMBERS.get(one, 1) for one in WORDS["ones"]}
+COUNTED = NUMBERS | {f"{ten} {one}": NUMBERS[ten] + ONES[one] for ten in WORDS["tens"] for one in ONES}
 PERIODS = {word: name for name, words in _DATA["periods"].items() for word in words}
 UNITS = PERIODS | {word: name for name, words in _DATA["units"].items() for word in words}
-PARTS = {"EACH": WORDS["per"], "AND": WORDS["and"], "NUMBERS": NUMBERS, "SIZES": MAGNITUDES, "TIMES": PERIODS}
+PARTS = {"EACH": WORDS["per"], "NUMBERS": NUMBERS, "SIZES": MAGNITUDES, "TIMES": PERIODS}
 PARTS = {name: "|".join(words) for name, words in PARTS.items()} | {"NO_UNIT": NO_UNIT}
-REFUSAL, DENIAL, FIGURE, CLAUSE = (
+REFUSAL, DENIAL, FIGURE = (
     re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], "|".join(_DATA["patterns"][name])), re.IGNORECASE)
-    for name in ("refusal", "denial", "figure", "clause")
+    for name in ("refusal", "denial", "figure")
 )
-NAME, WORD, TOKEN, YEAR = (re.compile(_DATA["patterns"][name]) for name in ("name", "word", "token", "year"))
+WORD, TOKEN, YEAR = (re.compile(_DATA["patterns"][name]) for name in ("word", "token", "year"))
 DIGIT, APOSTROPHE = re.compile(r"\d"), re.compile(r"['\u2019]")
 # Thousands have a dot between them, which may be a point, or an apostrophe or a blank.
 DOTTED, BETWEEN = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)[' ](?=\d{3}(?!\d))")
 ORDINARY = str.maketrans("\u00a0\u202f\u2009\u2212\u2010\u2011\u2013\u2014\u2019", "   -----'", '"“”„«»*')
 PERIOD_NAMES, IGNORED = frozenset(PERIODS.values()), {*UNITS, *WORDS["kinds"], *WORDS["per"]}
-NO_NAME, AGAINST = frozenset((*STOP_WORDS, *NO_UNIT.split("|"))), frozenset(WORDS["against"])
+AGAINST = frozenset(WORDS["against"])
 CURRENCIES, ENDINGS = frozenset(("EUR", "USD", "GBP")), ("s", "es", "d", "ed", "n", "en", "ing", "'s", "\u2019s")
-MAX_VALUE_CHARS, MIN_WORD_CHARS = 500, 3
+AMOUNT = ("number", "size")
+MAX_VALUE_CHARS, MIN_WORD_CHARS, QUESTION_MARKS = 500, 3, ("?", "\uff1f", "\u061f")
 # What an endpoint that doesn't keep to the schema may send.
-ANY_ANSWER: Any = defstruct("cell", [("value", str | float | bool | None, None), ("passage", int | None, None)])
+ANY_ANSWER: Any = defstruct("cell", [("value", str | float | bool | None, None), ("passage", int | str | None, None)])
 
 
 class Value(Struct, frozen=True):
@@ -57,10 +61,10 @@ class Value(Struct, frozen=True):
     number: float | None = None
     units: frozenset[str] = frozenset()
     days: frozenset[str] = frozenset()
+    # What it is for each of, but for a time: "square" and "m" of "per square metre".
+    each: frozenset[str] = frozenset()
     # More than a number without a unit, such as that of a clause.
     is_amount = property(lambda self: self.number is None or bool(self.units))
-    # Of a text, those of its figures.
-    all_units = property(lambda self: self.units.union(*(one.units for one in _figures(self.text))))
 
     def is_said_by(self, other: "Value") -> bool:
         """Return whether another value is the same, maybe with more units."""
@@ -109,7 +113,7 @@ def _as_text(answer: str) -> str:
         read = json.decode(own[own.find("{") : own.rfind("}") + 1], type=ANY_ANSWER)
     except MsgspecError:
         return answer
-    value, cited = read.value, "" if read.passage is None else f" [{read.passage}]"
+    value, cited = read.value, f" [{passage}]" if (passage := str(read.passage or "").strip(" []")) else ""
     value = ("no", "yes")[value] if isinstance(value, bool) else f"{value:.15g}" if isinstance(value, float) else value
     return f"{value}{cited}" if value else str(WORDS["not_found"][0])
 
@@ -119,17 +123,15 @@ def _quoted(answer: str, column: GridColumn, sources: Sequence[Source]) -> CellR
     blocks = [one for one in answer.split("\n\n") if one[:1] == ">"]
     if not (blocks and sources):
         return CellResult("not_found")
-    source, about, is_text = sources[0], content_stems(column.question), column.type == "text"
+    source, about = sources[0], content_stems(column.question)
     start, end = repeated_range(blocks[0], source.text) or (0, len(source.text))
-    pieces = [one for one in _pieces(source, "") if start <= one.span[0] < end]
+    pieces, quote = list(_pieces([source])), QUOTED.sub("", blocks[0])
+    pieces = [one for one in pieces if start <= (at := one.span)[0] < end or _has(quote, source.text[slice(*at)])]
     pieces.sort(key=lambda one: -len(about & content_stems(one.own)))
-    best = (
-        pieces[0] if pieces and (not is_text or about & content_stems(pieces[0].own)) else Piece(source, (start, end))
-    )
-    nothing = _at(CellResult("not_found"), best)
+    nothing = _at(CellResult("not_found"), pieces[0] if pieces else Piece(source, (start, end)))
     if answer.startswith(LEAD_NEAR):
         return nothing
-    if is_text:
+    if column.type == "text":
         return replace(nothing, outcome="value", value=_plain(nothing.quote or "")[:MAX_VALUE_CHARS])
     values = ((one, value) for one in pieces for value in READ[column.type](one.text) if value.is_amount or one.is_cell)
     results = (_at(CellResult("value", value.text, value.number, doubt="not_understood"), one) for one, value in values)
@@ -144,14 +146,25 @@ def _answered(answer: str, column: GridColumn, cited: Sequence[Source], sent: Se
     values = READ[column.type](text[:MAX_VALUE_CHARS])
     if not text or not (values or text == " ".join(sentences)):
         return CellResult("not_found")
-    if _begins_with(text, "contradiction"):
-        return CellResult("disagreement", " / ".join(map(_plain, text.partition(":")[2].split(";")))[:MAX_VALUE_CHARS])
+    if is_contradiction := _begins_with(text, "contradiction"):
+        parts, values = [_plain(one) for one in text.partition(":")[2].split(";")], []
+        if all(not one or _refuses(one, passages) for one in parts):
+            return CellResult("not_found")
+        read = [one for part in parts for one in READ[column.type](part)[:1] if cited]
+        checked = [_Check(column, one).of(CellResult("value"), cited, ()) for one in read]
+        stated = {_sense(one.value): one for one in checked if one.value}
+        if len(stated) > 1:
+            text = " / ".join(one.value for one in stated.values())[:MAX_VALUE_CHARS]
+            return replace(checked[0], outcome="disagreement", value=text, doubt=None)
     value = values[0] if values else Value(text[:MAX_VALUE_CHARS])
     result = CellResult("value", value.text, value.number, doubt="not_cited")
-    result = _Check(column, value).of(result, cited, sent) if cited else result
-    doubt: CellDoubt | None = None if text == " ".join(sentences) else "not_in_passage"
-    doubt = "wrong_type" if not values else "one_of_several" if len(set(values)) > 1 else doubt
-    return replace(result, doubt=doubt or result.doubt)
+    if not cited:
+        return result
+    result = _Check(column, value).of(result, cited, sent)
+    if is_contradiction or text != " ".join(sentences):
+        return replace(result, doubt="not_in_passage")
+    several: CellDoubt | None = "not_in_passage" if len(set(values)) > 1 else None
+    return replace(result, doubt=result.doubt or several if values else "wrong_type")
 
 
 def _refuses(sentence: str, passages: str) -> bool:
@@ -167,32 +180,21 @@ class _Check:
     def __init__(self, column: GridColumn, value: Value) -> None:
         self.type, self.value, self.question = column.type, value, _tokens(column.question)
         self.words = {one for one in query_words(column.question) if one not in IGNORED}
-        # Each unit or period that the question names, with its words, such as "monthly rent" or "rent per month".
-        at, words = {one: n for n, one in enumerate(self.question) if one in UNITS}, self.question
-        self.units = {UNITS[one]: (words[n : n + 2], words[max(0, n - 2) : n + 1]) for one, n in at.items()}
+        self.units = {UNITS[one] for one in self.question if one in UNITS}
 
     def of(self, result: CellResult, cited: Sequence[Source], sent: Sequence[Source]) -> CellResult:
         """Return a result with the piece it rests on, else the one most about the question, and what is doubtful."""
-        whole, pieces = (
-            Piece(cited[0], (0, len(cited[0].text))),
-            list(chain(*(_pieces(one, self.type) for one in cited))),
-        )
-        pieces = sorted(pieces, key=lambda one: -len(self.words_in(f"{one.own} {one.heading}"))) or [whole]
-        about = filter(self.is_about, chain(*(_pieces(one, self.type) for one in sent)))
-        others = [value for one in about for value in self.others_in(one)]
-        matches = [(one, value) for one in pieces for value in self.values_in(one) if self.value.is_said_by(value)]
-        if not matches:
-            is_about, days = self.is_about(pieces[0]), [one.days for piece in pieces for one in self.values_in(piece)]
-            doubt: CellDoubt = "ambiguous_date" if any(self.value.days < one for one in days) else "not_in_passage"
-            if self.type == "yes_no" and not others:
-                doubt = "judged" if is_about else "other_words"
-            return _at(replace(result, doubt=doubt), pieces[0] if is_about else whole)
-        piece, value = matches[0]
-        result = _at(replace(result, value=value.text, doubt=self.doubt_of(value, piece)), piece)
-        values = [one.text for one in (value, *others) if DIGIT.search(one.text) and one.all_units == value.all_units]
-        if result.doubt is None and len(values := list(dict.fromkeys(values))) > 1:
-            return replace(result, outcome="disagreement", value=" / ".join(values), number=None)
-        return replace(result, doubt=result.doubt or ("other_values" if others else None))
+        pieces = sorted(_pieces(cited), key=lambda one: -len(self.words_in(f"{one.own} {one.heading}")))
+        others = [value for one in filter(self.is_about, _pieces(sent)) for value in self.others_in(one)]
+        values = [(one, value) for one in pieces for value in self.values_in(one)]
+        for piece, value in values:
+            if self.value.is_said_by(value):
+                doubt = self.doubt_of(value, piece) or ("other_values" if others else None)
+                return _at(replace(result, value=value.text, doubt=doubt), piece)
+        best = next(filter(self.is_about, pieces[:1]), None)
+        doubt = "ambiguous_date" if any(self.value.days < one.days for _, one in values) else "not_in_passage"
+        doubt = "judged" if self.type == "yes_no" and best and not others else doubt
+        return _at(replace(result, doubt=doubt), best or Piece(cited[0], (0, len(cited[0].text))))
 
     def doubt_of(self, value: Value, piece: Piece) -> CellDoubt | None:
         """Return what speaks against a value in the piece that says it."""
@@ -208,26 +210,23 @@ class _Check:
         return next((name for name, is_so in doubts.items() if is_so), None)
 
     def values_in(self, piece: Piece) -> list[Value]:
-        """Return the values of a piece that may be meant: for text, itself, and other figures or names beside it."""
+        """Return the values of a piece that may be meant: for text, itself, and other figures beside it."""
         if self.type != "text":
             return [one for one in READ[self.type](piece.text) if self.type != "yes_no" or piece.is_cell]
         mine, figures = _figures(self.value.text), _figures(piece.text)
         is_there = _has(piece.text, self.value.text) and all(any(map(one.is_said_by, figures)) for one in mine)
         if not piece.is_cell:  # "The law" says nothing about the law.
             is_there &= not self.words.union(IGNORED, STOP_WORDS).issuperset(search_words(self.value.text))
-        whole = _figures(piece.source.text[slice(*piece.span)]) if mine else []
-        others = [one for one in whole if not any(own.is_said_by(one) for own in mine)]
-        # Other names beside one, and what a value may be cut from, such as "months" from "three months".
-        names = [one.rstrip(".") for one in NAME.findall(piece.text) if one.split()[0].lower() not in NO_NAME]
-        wholes = [one for one in (*names, *(one.text for one in figures)) if _has(one, self.value.text)]
-        wholes += [piece.text] if piece.is_cell else names if self.value.text[:1].isupper() else []
+        others = [one for one in figures if mine and not any(own.is_said_by(one) for own in mine)]
+        # What a value may be cut from, such as "months" from "three months".
+        wholes = [one.text for one in figures if _has(one.text, self.value.text)] + [piece.text] * piece.is_cell
         others += [Value(one) for one in wholes if not _has(self.value.text, one)]
         return [self.value, *others] if is_there else others
 
     def others_in(self, piece: Piece) -> list[Value]:
-        """Return other values of a piece that may be meant: in the unit of the question, or in none."""
+        """Return other values of a piece that may be meant: in a unit of the question, or in none."""
         others = [one for one in self.values_in(piece) if not self.value.is_said_by(one)]
-        return [one for one in others if not one.units or self.is_in_unit(one, piece)]
+        return [one for one in others if not (one.units and self.units) or one.units & self.units]
 
     def words_in(self, text: str) -> set[str]:
         """Return the question's words in a text, with other endings too."""
@@ -240,34 +239,35 @@ class _Check:
         return bool(self.words_in(piece.own)) and self.words_in(f"{piece.own} {piece.heading}") == self.words
 
     def is_in_unit(self, value: Value, piece: Piece) -> bool:
-        """Return whether a number is in the units that the question names, or has "monthly rent" beside it."""
-        units = value.all_units
-        if piece.is_cell and not units:
-            units = frozenset(UNITS[one] for one in _tokens(piece.label) if one in UNITS) - PERIOD_NAMES
-        if value.days or not (units or DIGIT.search(value.text)):
+        """Return whether a number is in the units that the question names, or has them in its sentence."""
+        if value.days or not (value.units or DIGIT.search(value.text)):
             return True
-        is_other = PERIOD_NAMES & self.units.keys() and units & PERIOD_NAMES - self.units.keys()
-        phrases = {unit: [" ".join(one) for one in both if self.words & {*one}] for unit, both in self.units.items()}
-        is_beside = {unit: any(_has(piece.own, one) for one in phrases[unit]) for unit in phrases}
-        return not is_other and all(unit in units or is_beside[unit] for unit in phrases)
+        mine, question = _figures(value.text), {UNITS.get(one, one) for one in self.question}
+        figures = [one for one in _figures(piece.text) if any(own.is_said_by(one) for own in mine)]
+        units = value.units.union(*(one.units for one in mine))
+        is_other = any(kind & self.units and kind & units - self.units for kind in (PERIOD_NAMES, CURRENCIES))
+        is_beside = self.units <= units.union(UNITS.get(one, one) for one in _tokens(piece.own))
+        return is_beside and not is_other and not any(one.each - question for one in figures)
 
 
-def _pieces(source: Source, kind: str) -> Iterator[Piece]:
-    """Yield the sentences of a passage, for text in their parts, and the values of its rows and key-value lines."""
-    name = f"{source.document} {source.section or ''}"
-    for one in sentences_of(source.text):
-        span, lead = (one.start, one.start + len(one.text.rstrip())), "" if one.is_section else one.lead
-        piece = Piece(source, span, LINE_MARK.sub("", one.text), lead, f"{name} {one.heading}")
-        if one.kind == "row":
-            heads = cells_of(lead.partition("\n")[0]) if "|" in lead else []
-            for n, cell in enumerate(cells := cells_of(one.text)):
-                label = " ".join((*heads[n : n + 1], *cells[: min(n, 1)]))
-                yield replace(piece, text=cell, label=label, is_cell=True)
-        elif one.key:
-            yield replace(piece, text=one.text[len(one.key) :], label=f"{lead} {one.key}", is_cell=True)
-        else:
-            parts = [part[0] for part in CLAUSE.finditer(piece.text)] if kind == "text" else [piece.text]
-            yield from (replace(piece, text=part) for part in parts)
+def _pieces(sources: Sequence[Source]) -> Iterator[Piece]:
+    """Yield the sentences of passages, and the values of their rows and key-value lines."""
+    for source in sources:
+        sentences = sentences_of(source.text)
+        for one, behind in zip(sentences, [*sentences[1:], *sentences[-1:]], strict=True):
+            last = behind if _plain(one.text).endswith(QUESTION_MARKS) else one  # A question is shown with its answer.
+            span, lead = (one.start, last.start + len(last.text.rstrip())), "" if one.is_section else one.lead
+            heading = f"{source.document} {source.section or ''} {one.heading}"
+            piece = Piece(source, span, LINE_MARK.sub("", one.text), lead, heading)
+            if one.kind == "row":
+                heads = cells_of(lead.partition("\n")[0]) if "|" in lead else []
+                for n, cell in enumerate(cells := cells_of(one.text)):
+                    label = " ".join((*heads[n : n + 1], *cells[: min(n, 1)]))
+                    yield replace(piece, text=cell, label=label, is_cell=True)
+            elif one.key:
+                yield replace(piece, text=one.text[len(one.key) :], label=f"{lead} {one.key}", is_cell=True)
+            else:
+                yield piece
 
 
 def _at(result: CellResult, piece: Piece) -> CellResult:
@@ -296,9 +296,22 @@ def _bases(word: str) -> set[str]:
     return {word, *(word.removesuffix(one) for one in ENDINGS if len(word) - len(one) >= MIN_WORD_CHARS)}
 
 
+def _sense(text: str) -> object:
+    """Return what two texts with the same values have in common: their figures and dates, else their words."""
+    values = (*_figures(text), *_dates(text))
+    return frozenset((one.number, one.units, one.days) for one in values) or text.casefold()
+
+
 def _begins_with(text: str, word: str) -> bool:
     start = text.casefold()
     return any(start.startswith(one) and not start[len(one) : len(one) + 1].isalpha() for one in WORDS[word])
+
+
+def unit_of(written: str) -> str:
+    """Return the currency and the unit of a figure, as they are written."""
+    text = BETWEEN.sub("", written.translate(ORDINARY))
+    rest = FIGURE.sub(lambda one: f"{one['currency'] or ''} {one.string[max(map(one.end, AMOUNT)) : one.end()]}", text)
+    return " ".join(WORD.findall(rest))
 
 
 def _figures(text: str) -> list[Value]:
@@ -308,14 +321,17 @@ def _figures(text: str) -> list[Value]:
         text = f"{text[: match.start()]}{';' * len(match[0])}{text[match.end() :]}"
     values = []
     for match in FIGURE.finditer(text):
-        written, plain = match[0].strip(" .,)"), match["number"].lower()
-        words = WORD.findall(" ".join(filter(None, match.group("currency", "unit", "each", "time"))).lower())
-        units = frozenset(UNITS.get(one, one) for one in words)
+        units, each = (
+            frozenset(UNITS.get(one, one) for one in WORD.findall(" ".join(filter(None, match.group(*names))).lower()))
+            for names in (("currency", "unit", "time"), ("each", "slash", "rate"))
+        )
+        plain = match["number"].lower()
         if DOTTED.fullmatch(plain) and units & CURRENCIES:  # No amount of money has three decimals.
             plain = plain.replace(".", "")
-        number = NUMBERS.get(plain, None if DOTTED.fullmatch(plain) else figure(plain))
-        factor = MAGNITUDES.get((match["size"] or "").strip(" .").lower(), 1) * (-1 if match["sign"] else 1)
-        values.append(Value(written, None if number is None else float(number) * factor, units))
+        number = COUNTED.get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
+        factor = prod(MAGNITUDES.get(one, LETTERS.get(one, 1)) for one in WORD.findall((match["size"] or "").lower()))
+        exact = None if number is None else float(number) * factor * (-1 if match["sign"] else 1)
+        values.append(Value(match[0].strip(" .,)"), exact, units | each, each=each - PERIOD_NAMES))
     return values
 
 

@@ -8,9 +8,8 @@ from io import BytesIO, StringIO
 
 from flask import request, url_for
 
-from rag_assistant.answering.cell_values import MAGNITUDES, WORD
+from rag_assistant.answering.cell_values import unit_of
 from rag_assistant.records import Cell, Grid, GridRow
-from rag_assistant.retrieval.disagreements import NUMBERS
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.routing import NO_ADDRESS
@@ -33,7 +32,7 @@ DOUBTS = {
 SENTENCES = {"nearest": N_("The nearest sentence: {sentence}"), "judged": N_("As the model reads: {sentence}")}
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-DAY, MULTIPLIERS = re.compile(r"\d{4}-\d\d-\d\d"), MAGNITUDES.keys() | NUMBERS.keys()
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MAX_WIDTH = 40
 
 
@@ -113,8 +112,8 @@ def as_xlsx(grid: Grid, rows: Sequence[GridRow]) -> bytes:
                 words, doubts, result = in_words(cell, column.type), doubts_in_words(cell), cell.result
                 number, look = None if result is None else result.number, {"bg_color": "#ffe9a8"} if doubts else {}
                 day = words if result is not None and column.type == "date" and DAY.fullmatch(words) else None
-                unit = " ".join(one for one in WORD.findall(words) if one.lower() not in MULTIPLIERS)
-                if day or (number is not None and unit):
+                unit = "" if number is None else unit_of(words)
+                if day or unit:
                     look["num_format"] = "yyyy-mm-dd" if day else f'General" {unit}"'
                 form = book.add_format(look)
                 quote = result.quote if result is not None else None

@@ -37,7 +37,7 @@ def test_another_facts_contradiction_is_none_of_the_cells() -> None:
     )
     assert cell("2025-01-01", text, "When does the contract start?", "date")[:2] == ("value", "2025-01-01")
     priced = cell("EUR 7,500.00", text, "What is the contract price?", "number")
-    assert priced[0] == "disagreement"
+    assert (priced[1], priced[3]) == ("EUR 7,500.00", "other_values")
 
 
 def test_a_value_leads_to_its_sentence_or_else_to_the_beginning_of_its_passage() -> None:
@@ -136,7 +136,7 @@ def doubt_of(answer: str, text: str, question: str, kind: str) -> str | None:
     value = json.dumps({"value": answer == "yes" if kind == "yes_no" else answer, "passage": 1})
     as_text, as_json = (result_about(one, text, question, kind) for one in (f"{answer} [1]", value))
     assert as_text == as_json
-    return "disagreement" if as_text.outcome == "disagreement" else as_text.doubt
+    return as_text.doubt
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,7 @@ def test_a_value_is_unmarked_where_a_sentence_says_just_that(kind: str, question
         ("text", "What is the notice period?", "12", "The notice period is 120 days.", "not_in_passage"),
         ("text", "What is the notice period?", "months", "The notice period is six months.", "not_in_passage"),
         ("text", "What is the law of this?", "the law", "The law of this is English.", "not_in_passage"),
-        ("text", "Who is the tenant?", "Anna Berg", "The tenant of Anna Berg is Ben Kahn.", "one_of_several"),
-        ("text", "Who is the employer?", "Clara Voss", "The employee is Clara Voss, the employer B AG.", "other_words"),
+        ("text", "Who is the employer?", "Clara Voss", "The clerk is Clara Voss. The employer is B AG.", "other_words"),
         ("text", "What is the status of pets?", "allowed", "The status of pets is not allowed.", "hedged"),
         ("number", "What is the rent?", "£4", "The rent is £4,250.", "not_in_passage"),
         ("number", "What is the rent?", "EUR 900", "The rent is USD 900.", "not_in_passage"),
@@ -192,14 +191,14 @@ def test_a_value_is_unmarked_where_a_sentence_says_just_that(kind: str, question
         ("number", "What is the rent?", "EUR 900", "The rent is about EUR 900.", "hedged"),
         ("number", "What is the rent?", "EUR 900", "The rent is EUR 900 unless agreed otherwise.", "hedged"),
         ("number", "What is the rent?", "EUR 900", "The rent is EUR 900. The rent is due in 5 days.", "other_values"),
-        ("number", "What is the rent?", "EUR 900", "The rent is EUR 900. The rent of 2020: EUR 800.", "disagreement"),
+        ("number", "What is the rent?", "EUR 900", "The rent is EUR 900. The rent of 2020: EUR 800.", "other_values"),
         ("number", "What is the balance?", "2.300 kg", "The balance is 2,300 kg.", "not_in_passage"),
         ("date", "When does it start?", "2024-05-04", "It starts on 04/05/2024.", "ambiguous_date"),
         ("date", "When does it start?", "04/05/2024", "It starts on 04/05/2024.", "ambiguous_date"),
         ("date", "When does it start?", "2024-05-05", "It starts on 4 May 2024.", "not_in_passage"),
         ("date", "When does it end?", "2024-05-04", "It starts on 4 May 2024.", "other_words"),
         ("yes_no", "Is there parking?", "yes", "Parking: No", "not_in_passage"),
-        ("yes_no", "Is flood damage covered?", "no", "Water damage is covered. Flood is not insured.", "other_words"),
+        ("yes_no", "Is flood damage covered?", "no", "Water damage is covered. Flood is not.", "not_in_passage"),
         ("yes_no", "Are pets allowed?", "yes", "Pets: Yes, if the landlord agrees\nAllowed: pets", "other_words"),
     ],
 )  # fmt: skip
