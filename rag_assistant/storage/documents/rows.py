@@ -29,6 +29,9 @@ from rag_assistant.storage.tables import (
     scanned_pages,
 )
 
+# In place of an embedding model's errors, which may name its address.
+OWNER_SEES_WHY = "Only the owner of its library sees why its embeddings are missing."
+
 
 class ScanStore(Store):
     """Stores the results of text recognition page by page, so that a restart continues where it stopped."""
@@ -196,6 +199,10 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     drop_file(connection, older)
 
 
+def _names_model(row: RowMapping) -> bool:
+    return (row["reason"] or "").startswith("The embedding model")
+
+
 def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
     """Return the documents of a query with their tags; those that wait for a worker say so."""
     rows = connection.execute(query).mappings().all()
@@ -207,9 +214,13 @@ def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
         named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
         for document_id, tag in connection.execute(named):
             tags.setdefault(document_id, []).append(tag)
-    matches = []
+    matches, others = [], set[int]()
+    if person_of(connection) is not None and any(map(_names_model, rows)):
+        of_others = select(libraries.c.id).where(libraries.c.person_id != person_of(connection))
+        others = set(connection.execute(of_others).scalars())
     for row in rows:
         reason = NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"]
+        reason = OWNER_SEES_WHY if _names_model(row) and row["library_id"] in others else reason
         own = {"reason": reason, "pages": len(row["page_starts"] or ()) or None, "tags": tags.get(row["id"], ())}
         matches.append(record_of({**row, **own}, Document))
     return matches

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import update
 
 from rag_assistant.services import Services
+from rag_assistant.storage.tables import documents
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask, post, upload
@@ -171,3 +173,16 @@ def test_the_page_does_the_same_with_plain_forms(two: Two) -> None:
     assert '<select name="library_id">' in page
     audit = two.ann.get("/people", headers=PAGE).text
     assert "shared a library with Ben (read)" in audit
+
+
+def test_readers_of_a_library_do_not_see_the_address_of_the_embedding_model(two: Two, services: Services) -> None:
+    document = upload(two.ann, "The heron hisses at dawn.", "heron.txt")["document_id"]
+    two.ann.patch(f"/api/libraries/{library_of(two.ann)}", json={"everyone": "write"})
+    reason = 'The embedding model "e" at http://10.9.8.7/v1 refused the request (401): account acct_SECRET77.'
+    with services.database.write() as connection:
+        failed = update(documents).where(documents.c.id == document)
+        connection.execute(failed.values(state="failed", reason=reason))
+    for path in (f"/api/documents/{document}", "/api/documents", f"/documents/{document}", "/documents/report"):
+        assert "10.9.8.7" not in two.ben.get(path, headers=PAGE).text, path
+    assert two.ann.get(f"/api/documents/{document}").json["reason"] == reason
+    assert two.ben.get(f"/api/documents/{document}").json["reason"]
