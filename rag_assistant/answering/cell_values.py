@@ -1,7 +1,7 @@
-"""Read the answer of a cell, and check it: it is unmarked only if a sentence of the document says just that. Pure.
+"""Read the answer of a cell, and check it: it is unmarked only if a cited sentence has it as written. Pure.
 
 docs/limitations.md has the promise: a value as it is written, with all words of the question and the unit that it
-names. Whether the sentence limits or denies it is for its reader; what else is marked helps, but nothing rests on it.
+names. Whether the sentence limits or denies it is for its reader; other marks help, but nothing rests on them.
 """
 
 import re
@@ -139,7 +139,7 @@ def _quoted(answer: str, column: GridColumn, sources: Sequence[Source]) -> CellR
 
 
 def _answered(answer: str, column: GridColumn, cited: Sequence[Source], sent: Sequence[Source]) -> CellResult:
-    """Return what a model answered, marked unless a sentence of ``cited`` passages says just that."""
+    """Return what a model answered, marked unless a sentence of ``cited`` passages has it as written."""
     passages = " ".join(" ".join(one.text for one in cited).split())
     sentences = list(filter(None, map(_plain, split_text(CITATION.sub(" ", without_quotes(answer))))))
     text = " ".join(one for one in sentences if not _refuses(one, passages))
@@ -175,7 +175,7 @@ def _refuses(sentence: str, passages: str) -> bool:
 
 
 class _Check:
-    """Checks a ``value`` of a column: which piece of a passage says it, and what speaks against it."""
+    """Checks a ``value`` of a column: which piece of a passage says it, and what is doubtful."""
 
     def __init__(self, column: GridColumn, value: Value) -> None:
         self.type, self.value, self.question = column.type, value, _tokens(column.question)
@@ -197,7 +197,7 @@ class _Check:
         return _at(replace(result, doubt=doubt), best or Piece(cited[0], (0, len(cited[0].text))))
 
     def doubt_of(self, value: Value, piece: Piece) -> CellDoubt | None:
-        """Return what speaks against a value in the piece that says it."""
+        """Return what is doubtful about a value in the piece that says it."""
         rest = " ".join(_tokens(piece.own)).replace(" ".join(_tokens(self.value.text)), " ")
         is_denied = (NEGATION.search(rest) or DENIAL.search(rest)) and not NEGATION.search(" ".join(self.question))
         doubts: dict[CellDoubt, object] = {
