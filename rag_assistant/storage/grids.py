@@ -198,9 +198,8 @@ class GridStore(SharedStore[Grid]):
             names = dict(map(tuple, connection.execute(query)))
             joined = _CELL.join(documents, documents.c.id == grid_cells.c.document_id).where(own, KEY[1].in_(names))
             records = [record_of(one, Cell) for one in connection.execute(joined).mappings()]
-            if not grid.mine:
-                records = [replace(one, error=one.error and OWNER_SEES_WHY) for one in records]
-        at = {(one.document_id, one.column_id): one for one in records}
+        shown = records if grid.mine else [replace(one, error=one.error and OWNER_SEES_WHY) for one in records]
+        at = {(one.document_id, one.column_id): one for one in shown}
         return [GridRow(one, names[one], tuple(at[one, column.id] for column in grid.columns)) for one in names], total
 
     def receipt(self, grid_id: int, document_id: int, column_id: int) -> dict[str, Any]:

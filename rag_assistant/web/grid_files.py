@@ -47,8 +47,7 @@ def in_words(cell: Cell, column_type: str = "") -> str:
 
 def doubts_in_words(cell: Cell) -> list[str]:
     """Return what a reader is told about a cell's value."""
-    result = cell.result
-    names = [] if result is None else [result.outcome, result.doubt, "outdated" if cell.outdated else None]
+    names = [cell.result.outcome, cell.result.doubt, "outdated" if cell.outdated else None] if cell.result else []
     return [gettext(DOUBTS[name]) for name in names if name in DOUBTS]
 
 

@@ -23,12 +23,9 @@ def estimated(*some: Grid) -> list[Grid]:
     """Return tables with an estimate of what starting each will take."""
     now, asks_model = services().settings.current, services().models.connected
     tokens = services().grids.tokens_each([one.id for one in some], passages_sent(now)) if asks_model else {}
-    return [with_estimate(_with_left_out(one), now, tokens.get(one.id)) for one in some]
-
-
-def _with_left_out(grid: Grid) -> Grid:
-    is_full = grid.writable and grid.documents >= MAX_GRID_DOCUMENTS
-    return replace(grid, left_out=services().grids.without_row(grid)) if is_full else grid
+    full = [one for one in some if one.writable and one.documents >= MAX_GRID_DOCUMENTS]
+    left_out = {one.id: services().grids.without_row(one) for one in full}
+    return [with_estimate(replace(one, left_out=left_out.get(one.id, 0)), now, tokens.get(one.id)) for one in some]
 
 
 def answer_with(grid: Grid) -> Response:
