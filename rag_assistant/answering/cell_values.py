@@ -24,14 +24,13 @@ from rag_assistant.retrieval.disagreements import NO_UNIT, NUMBERS
 from rag_assistant.retrieval.sentences import sentences_of, split_text
 from rag_assistant.retrieval.table_query import figure
 from rag_assistant.retrieval.tables import cells_of
-from rag_assistant.retrieval.tokenize import STOP_WORDS, content_stems, query_words, search_words
+from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS = _DATA["words"]
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 LETTERS: dict[str, int] = _DATA["letters"]
-ONES = {one: NUMBERS.get(one, 1) for one in WORDS["ones"]}
-COUNTED = NUMBERS | {f"{ten} {one}": NUMBERS[ten] + ONES[one] for ten in WORDS["tens"] for one in ONES}
+TENS = {f"{ten} {one}": NUMBERS[ten] + n for ten in WORDS["tens"] for n, one in enumerate(WORDS["ones"], 1)}
 PERIODS = {word: name for name, words in _DATA["periods"].items() for word in words}
 UNITS = PERIODS | {word: name for name, words in _DATA["units"].items() for word in words}
 PARTS = {"EACH": WORDS["per"], "NUMBERS": NUMBERS, "SIZES": MAGNITUDES, "TIMES": PERIODS}
@@ -46,9 +45,8 @@ DIGIT, APOSTROPHE = re.compile(r"\d"), re.compile(r"['\u2019]")
 DOTTED, BETWEEN = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)[' ](?=\d{3}(?!\d))")
 ORDINARY = str.maketrans("\u00a0\u202f\u2009\u2212\u2010\u2011\u2013\u2014\u2019", "   -----'", '"“”„«»*')
 PERIOD_NAMES, IGNORED = frozenset(PERIODS.values()), {*UNITS, *WORDS["kinds"], *WORDS["per"]}
-AGAINST = frozenset(WORDS["against"])
+AGAINST, AMOUNT = frozenset(WORDS["against"]), ("number", "size")
 CURRENCIES, ENDINGS = frozenset(("EUR", "USD", "GBP")), ("s", "es", "d", "ed", "n", "en", "ing", "'s", "\u2019s")
-AMOUNT = ("number", "size")
 MAX_VALUE_CHARS, MIN_WORD_CHARS, QUESTION_MARKS = 500, 3, ("?", "\uff1f", "\u061f")
 # What an endpoint that doesn't keep to the schema may send.
 ANY_ANSWER: Any = defstruct("cell", [("value", str | float | bool | None, None), ("passage", int | str | None, None)])
@@ -150,12 +148,14 @@ def _answered(answer: str, column: GridColumn, cited: Sequence[Source], sent: Se
         parts, values = [_plain(one) for one in text.partition(":")[2].split(";")], []
         if all(not one or _refuses(one, passages) for one in parts):
             return CellResult("not_found")
-        read = [one for part in parts for one in READ[column.type](part)[:1] if cited]
-        checked = [_Check(column, one).of(CellResult("value"), cited, ()) for one in read]
-        stated = {_sense(one.value): one for one in checked if one.value}
+        parsed = [one for part in parts for one in READ[column.type](part)[:1] if cited]
+        checked = [_Check(column, one).of(CellResult("value"), cited, ()) for one in parsed]
+        senses = [[replace(v, text="") for v in (*_figures(one.value), *_dates(one.value))] for one in checked]
+        both = zip(senses, checked, strict=True)
+        stated = {frozenset(sense) or one.value.casefold(): one for sense, one in both if one.value}
         if len(stated) > 1:
             text = " / ".join(one.value for one in stated.values())[:MAX_VALUE_CHARS]
-            return replace(checked[0], outcome="disagreement", value=text, doubt=None)
+            return replace(next(iter(stated.values())), outcome="disagreement", value=text, doubt=None)
     value = values[0] if values else Value(text[:MAX_VALUE_CHARS])
     result = CellResult("value", value.text, value.number, doubt="not_cited")
     if not cited:
@@ -215,8 +215,6 @@ class _Check:
             return [one for one in READ[self.type](piece.text) if self.type != "yes_no" or piece.is_cell]
         mine, figures = _figures(self.value.text), _figures(piece.text)
         is_there = _has(piece.text, self.value.text) and all(any(map(one.is_said_by, figures)) for one in mine)
-        if not piece.is_cell:  # "The law" says nothing about the law.
-            is_there &= not self.words.union(IGNORED, STOP_WORDS).issuperset(search_words(self.value.text))
         others = [one for one in figures if mine and not any(own.is_said_by(one) for own in mine)]
         # What a value may be cut from, such as "months" from "three months".
         wholes = [one.text for one in figures if _has(one.text, self.value.text)] + [piece.text] * piece.is_cell
@@ -296,12 +294,6 @@ def _bases(word: str) -> set[str]:
     return {word, *(word.removesuffix(one) for one in ENDINGS if len(word) - len(one) >= MIN_WORD_CHARS)}
 
 
-def _sense(text: str) -> object:
-    """Return what two texts with the same values have in common: their figures and dates, else their words."""
-    values = (*_figures(text), *_dates(text))
-    return frozenset((one.number, one.units, one.days) for one in values) or text.casefold()
-
-
 def _begins_with(text: str, word: str) -> bool:
     start = text.casefold()
     return any(start.startswith(one) and not start[len(one) : len(one) + 1].isalpha() for one in WORDS[word])
@@ -328,7 +320,7 @@ def _figures(text: str) -> list[Value]:
         plain = match["number"].lower()
         if DOTTED.fullmatch(plain) and units & CURRENCIES:  # No amount of money has three decimals.
             plain = plain.replace(".", "")
-        number = COUNTED.get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
+        number = (NUMBERS | TENS).get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
         factor = prod(MAGNITUDES.get(one, LETTERS.get(one, 1)) for one in WORD.findall((match["size"] or "").lower()))
         exact = None if number is None else float(number) * factor * (-1 if match["sign"] else 1)
         values.append(Value(match[0].strip(" .,)"), exact, units | each, each=each - PERIOD_NAMES))

@@ -172,8 +172,7 @@ def test_a_value_is_unmarked_where_a_sentence_says_just_that(kind: str, question
     [
         ("text", "What is the notice period?", "ninety days", "The notice period is 90 days.", "not_in_passage"),
         ("text", "What is the notice period?", "12", "The notice period is 120 days.", "not_in_passage"),
-        ("text", "What is the notice period?", "months", "The notice period is six months.", "not_in_passage"),
-        ("text", "What is the law of this?", "the law", "The law of this is English.", "not_in_passage"),
+        ("text", "What is the notice period?", "months", "The notice period is six months.", "one_of_several"),
         ("text", "Who is the employer?", "Clara Voss", "The clerk is Clara Voss. The employer is B AG.", "other_words"),
         ("text", "What is the status of pets?", "allowed", "The status of pets is not allowed.", "hedged"),
         ("number", "What is the rent?", "£4", "The rent is £4,250.", "not_in_passage"),
