@@ -30,7 +30,9 @@ _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").de
 WORDS = _DATA["words"]
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 LETTERS: dict[str, int] = _DATA["letters"]
-TENS = {f"{ten} {one}": NUMBERS[ten] + n for ten in WORDS["tens"] for n, one in enumerate(WORDS["ones"], 1)}
+COUNTED = {
+    f"{ten} {one}": NUMBERS[ten] + n for ten in WORDS["tens"] for n, one in enumerate(WORDS["ones"], 1)
+} | NUMBERS
 PERIODS = {word: name for name, words in _DATA["periods"].items() for word in words}
 UNITS = PERIODS | {word: name for name, words in _DATA["units"].items() for word in words}
 PARTS = {"EACH": WORDS["per"], "NUMBERS": NUMBERS, "SIZES": MAGNITUDES, "TIMES": PERIODS}
@@ -61,7 +63,6 @@ class Value(Struct, frozen=True):
     days: frozenset[str] = frozenset()
     # What it is for each of, but for a time: "square" and "m" of "per square metre".
     each: frozenset[str] = frozenset()
-    # More than a number without a unit, such as that of a clause.
     is_amount = property(lambda self: self.number is None or bool(self.units))
 
     def is_said_by(self, other: "Value") -> bool:
@@ -320,7 +321,7 @@ def _figures(text: str) -> list[Value]:
         plain = match["number"].lower()
         if DOTTED.fullmatch(plain) and units & CURRENCIES:  # No amount of money has three decimals.
             plain = plain.replace(".", "")
-        number = (NUMBERS | TENS).get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
+        number = COUNTED.get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
         factor = prod(MAGNITUDES.get(one, LETTERS.get(one, 1)) for one in WORD.findall((match["size"] or "").lower()))
         exact = None if number is None else float(number) * factor * (-1 if match["sign"] else 1)
         values.append(Value(match[0].strip(" .,)"), exact, units | each, each=each - PERIOD_NAMES))
