@@ -40,10 +40,6 @@ def _params() -> dict[str, str]:
     return {name: one for name, one in request.args.items() if name in ("offset", *api.LIST_PARAMS)}
 
 
-def _to_deleted(data: Mapping[str, Any]) -> Response:
-    return to_page("grid_pages.grids", deleted=data["grid_id"])
-
-
 @blueprint.get("/tables", policy=READ)
 def grids(error: AssistantError | None = None) -> str:
     """Show all tables, and a form for a new one: about the documents named in the address, or all."""
@@ -83,6 +79,7 @@ def _sent(model: type[Body]) -> Body:
         raise InvalidRequest(HINTS.get(error.param, str(error))) from error
 
 
+trashed = as_form(api.delete, lambda data: to_page("grid_pages.grids", deleted=data["grid_id"]))
 shared = as_form(lambda grid_id: save_access(services().grids, "table", grid_id), to_grid, grid)
 for rule, policy, name, view in (
     ("/tables", ASK, "add", as_form(lambda: api.add(_sent(NewGridBody)), to_grid, grids)),
@@ -91,7 +88,7 @@ for rule, policy, name, view in (
     (f"{ONE}/stop", ASK, "stop", as_form(api.stop, to_grid)),
     (f"{ONE}/cells/<int:document_id>/<int:column_id>/again", ASK, "again", as_form(api.again, to_grid)),
     (f"{ONE}/shares", ASK_AS_PERSON, "share", shared),
-    (f"{ONE}/delete", ASK, "delete", as_form(api.delete, _to_deleted)),
+    (f"{ONE}/delete", ASK, "delete", trashed),
     (f"{ONE}/restore", ASK, "restore", as_form(api.restore, to_grid)),
     (f"{ONE}/erase", ASK, "erase", as_form(api.erase, to("sidebar.deleted", erased=1))),
 ):
