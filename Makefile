@@ -1,5 +1,5 @@
 # make run    start the assistant on http://127.0.0.1:8000
-# make test   run the tests (four minutes on two cores)
+# make test   run the tests (five minutes on two cores)
 # make test-long  everything: every sweep whole (marker `long`) and more generated conversations
 # make lint   ruff and mypy
 # make torture  kills, full disks, lying endpoints and floods: what was tried, lost and doubled (an hour or more)
