@@ -24,7 +24,7 @@ def test_what_is_current_comes_first_until_somebody_corrects_its_date(
     expect(turn.locator(".sources .cited")).to_have_text("1 refunds-new.md, 1 Jun 2024")
     expect(turn.locator(".disagreement")).to_have_text(
         re.compile(
-            r"^Your documents disagree: 60 days \[1\], 30 days \[2\]\. "
+            r"^Your documents disagree: 60 days \[1\], 30 days \[2\] \(“Customers may return goods .*”\)\. "
             r"When this was answered, the newest of these dated up to \d+ \w+ 20\d\d said 60 days\.$"
         )
     )
