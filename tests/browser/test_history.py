@@ -32,7 +32,7 @@ def test_the_memory_panel_says_what_each_button_does(page: Page) -> None:
     for name, does in (
         ("Summarise", "Send a summary in place of the older turns."),
         ("Start over", "Hide everything so far from the model. You can undo this."),
-        ("Start over with defaults", "Also resets this conversation\u2019s settings."),
+        ("Start over with defaults", "Also restores this conversation\u2019s default settings."),
     ):
         expect(opened.get_by_role("button", name=name, exact=True)).to_have_accessible_description(does)
         expect(opened.get_by_text(does, exact=True)).to_be_visible()
