@@ -33,6 +33,7 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
 YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"(?<![^\W\d_])([^\W\d_]{1,40})\W{1,2}(\d{1,20})\b")
+NO_CENTS = re.compile(r"[.,]00?\Z")  # 529 and 529.00 are one figure.
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
@@ -262,7 +263,7 @@ def _is_beside(number: str, sentence: str, words: frozenset[str], texts: Sequenc
 
     A year may stand at the beginning of a document.
     """
-    least = min(MIN_BESIDE_NUMBER, len(words) - 1)
+    least = min(MIN_BESIDE_NUMBER if len(words) > MIN_WORDS else 1, len(words) - 1)
     labels = {label.casefold() for label, labelled in LABELLED.findall(sentence) if labelled == number}
     return YEAR.fullmatch(number) is not None or any(
         number in one.numbers and (len(words & one.words - {number}) >= least or labels & one.labels(number))
@@ -292,7 +293,7 @@ def denied_stems(sentence: str) -> frozenset[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    return list(dict.fromkeys(number.replace(",", "") for number in NUMBER.findall(text)))
+    return list(dict.fromkeys(NO_CENTS.sub("", number).replace(",", "") for number in NUMBER.findall(text)))
 
 
 def _names(sentence: str) -> list[str]:

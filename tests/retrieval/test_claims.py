@@ -79,6 +79,19 @@ VERSIONS = {
 
 
 @pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("Der Feiertagszuschlag beträgt 50 % [1].", "Gültig ab Mai.\n\nFeiertagszuschlag: 50 %"),
+        ("The monitor costs 529 [1].", "| Article | Price |\n| Monitor | 529.00 |"),
+        ("Der Ölwechsel kostet 149 EUR [1].", "Ölwechsel: 149,00 EUR"),
+        ("The office budget is 1,450.00 EUR [1].", "Office budget 1450 EUR"),
+    ],
+)
+def test_a_short_sentence_with_its_figure_in_another_form_is_not_doubted(answer: str, passage: str) -> None:
+    assert check_citations(answer, "Tell me.", {1: passage})[1].doubts == ()
+
+
+@pytest.mark.parametrize(
     ("answer", "problem"),
     [
         ("Version 1 of this policy allows two days [1].", None),
