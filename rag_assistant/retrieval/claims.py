@@ -33,7 +33,7 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
 YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"(?<![^\W\d_])([^\W\d_]{1,40})\W{1,2}(\d{1,20})\b")
-NO_CENTS = re.compile(r"[.,]00?\Z")  # 529 and 529.00 are one figure.
+ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure, and so are 4.5 and 4.50.
 # What is no digit: 1,500 and 1.500 are one figure.
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
@@ -157,7 +157,7 @@ def _without_dates(text: str, source: str) -> tuple[str, list[str]]:
 
 
 def _digits(number: str) -> str:
-    return DIGITS.sub("", number.translate(WESTERN))
+    return DIGITS.sub("", ZEROS.sub("", number.translate(WESTERN)))
 
 
 def sentences_citing(answer: str, n: int) -> list[str]:
@@ -293,7 +293,7 @@ def denied_stems(sentence: str) -> frozenset[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    return list(dict.fromkeys(NO_CENTS.sub("", number).replace(",", "") for number in NUMBER.findall(text)))
+    return list(dict.fromkeys(ZEROS.sub("", number).replace(",", "") for number in NUMBER.findall(text)))
 
 
 def _names(sentence: str) -> list[str]:

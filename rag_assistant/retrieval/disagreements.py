@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.json import decode as from_json
 
 from rag_assistant.records.answers import Disagreement, Source
-from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION
+from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION, ZEROS
 from rag_assistant.retrieval.dates import YEAR, dates_in, is_called_old, iso_dates
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
@@ -40,7 +40,6 @@ PATTERNS = {
 ASKS = {name: pattern for name, pattern in PATTERNS.items() if name.startswith("asks_")}
 KINDS = {f"asks_{name}": PATTERNS[f"is_{name}"] for name in ("price", "amount", "when")}
 MAX_BEFORE_CHARS, UNIT_CHARS = 14, 4
-ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure, and so are 4.5 and 4.50.
 
 # A unit, "date" or "time"; and how much, or when.
 Amount = tuple[str, Any]
