@@ -73,6 +73,7 @@ def test_marks_are_taken_away_and_an_erased_turn_leaves_its_place(page: Page) ->
     first, second = page.locator("#turn-1"), page.locator("#turn-2")
     mark(first, "Pin")
     mark(second, "Exclude")
+    expect(second.locator(".mark")).to_have_text("Excluded. Not sent to the model.")
     mark(second, "Include")
     mark(first, "Unpin")
     expect(page.locator(".mark")).to_have_count(0)

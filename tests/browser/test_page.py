@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.shelf import upload
 from tests.browser.talk import ask, ask_many, say
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
@@ -199,7 +200,8 @@ def test_after_a_reload_too_a_question_that_comes_too_early_stays_in_the_box(pag
     expect(box).to_have_value("Two")
 
 
-def test_everything_fits_on_a_phone(page: Page) -> None:
+def test_everything_fits_on_a_phone(page: Page, server: ServerProcess) -> None:
+    upload(server, "geese.txt", "Geese eat grass.")
     page.set_viewport_size({"width": 390, "height": 800})
     for path in ("/", "/documents"):
         page.goto(path)

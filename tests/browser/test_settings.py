@@ -129,7 +129,7 @@ def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_
     expect(banner).to_contain_text("settings.json line 2")
     banner.get_by_role("link", name="Settings").click()
     drawer = page.locator("#drawer")
-    expect(drawer.get_by_role("heading", name="Settings")).to_be_visible()
+    expect(drawer.get_by_role("heading", name="Settings", exact=True)).to_be_visible()
     expect(drawer.locator(".banner")).to_contain_text("line 2")
     file.write_text('{"max_history_turns": 4}')
     expect(banner).to_have_count(0)

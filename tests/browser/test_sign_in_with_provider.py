@@ -75,7 +75,7 @@ def test_somebody_signs_in_links_and_signs_out_by_buttons(visitor: Page, provide
     visitor.get_by_label("Name").fill("Ann")
     visitor.get_by_label("Password").fill(PASSWORD)
     visitor.get_by_role("button", name="Sign in").click()
-    visitor.get_by_role("button", name="Link an account of Stub").click()
+    visitor.get_by_role("button", name="Link an account at Stub").click()
     visitor.get_by_role("link", name="Continue to Stub").click()
     expect(visitor.get_by_text("ann@example.org")).to_be_visible()
     visitor.get_by_role("button", name="Sign out").click()

@@ -2,15 +2,13 @@
 
 import json
 import re
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.shelf import upload
-from tests.browser.talk import ask, ask_many, call, say
+from tests.browser.talk import ask, call, say
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -93,20 +91,6 @@ def test_a_receipt_shows_every_request_of_a_turn_and_copies_the_last(page: Page,
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["messages"] == stub.requests[-1].messages
     assert copied["tools"][0]["function"]["name"] == "search_documents"
-
-
-def test_a_receipt_of_an_older_version_is_still_shown(page: Page, server: ServerProcess) -> None:
-    ask_many(page, 1)
-    messages = [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Question 1"}]
-    old = {"model": "old-model", "built_in": False, "messages": messages, "left_out": []}
-    with sqlite3.connect(Path(server.environment["DATA_DIR"]) / "assistant.db") as database:
-        database.execute("UPDATE receipts SET body = ?", [json.dumps(old)])
-    database.close()
-    page.get_by_role("link", name="What the model saw").click()
-    receipt = page.locator("#drawer .receipt")
-    expect(receipt.locator(".message")).to_have_count(2)
-    expect(receipt).to_contain_text("Nothing was left out.")
-    expect(receipt.get_by_role("button", name="Copy as JSON")).to_have_count(0)
 
 
 def test_a_receipt_tells_part_by_part_what_was_sent_and_leads_to_what_was_left_out(

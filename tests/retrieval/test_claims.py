@@ -186,7 +186,9 @@ def test_figures_that_nothing_has_are_told_with_or_without_a_citation(answer: st
     assert strange_figures(answer, "Since 1930 the ferry costs 1.200 crowns.") == figures
 
 
-@pytest.mark.parametrize(("said", "written"), [("529", "529.00"), ("149", "149,00"), ("1,450.00", "1450"), ("4.5", "4.50")])
+@pytest.mark.parametrize(
+    ("said", "written"), [("529", "529.00"), ("149", "149,00"), ("1,450.00", "1450"), ("4.5", "4.50")]
+)
 def test_a_figure_is_there_with_its_last_zeros_or_without(said: str, written: str) -> None:
     assert strange_figures(f"It costs {said} crowns.", f"The price is {written} crowns.") == []
     assert strange_figures(f"It costs {said}7 crowns.", f"The price is {written} crowns.") == [f"{said}7"]
