@@ -143,5 +143,5 @@ def _copies_of(texts: Sequence[tuple[Document, ReadText]]) -> Iterator[NearCopie
         origins = {older.date_from, newer.date_from}
         is_known = "added" not in origins and (origins == {"file"} or "file" not in origins)
         is_known = is_known and not newer.date.startswith(older.date)
-        pair = view_of(ReportedDocument, newer), view_of(ReportedDocument, older)
+        pair = [view_of(ReportedDocument, newer), view_of(ReportedDocument, older)]
         yield NearCopies(pair, is_identical, newer.id if is_known else None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from rag_assistant.records.documents import DateOrigin, DocumentState
 from rag_assistant.records.views import CorrectionAnswer
@@ -28,7 +28,7 @@ class ReportedDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class NearCopies(Struct, frozen=True, forbid_unknown_fields=True):
     """Documents with nearly the same text, or ``identical`` letters and digits, and the ``newer`` one, if known."""
 
-    documents: tuple[ReportedDocument, ReportedDocument]
+    documents: Annotated[list[ReportedDocument], Meta(min_length=2, max_length=2)]
     identical: bool
     newer: int | None
 

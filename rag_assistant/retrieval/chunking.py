@@ -118,9 +118,12 @@ def _parser() -> MarkdownIt:
     """Return a block parser without lists and quotations, since no section begins within them."""
     parser = MarkdownIt("commonmark")
     parser.disable(["inline", "text_join", "list", "blockquote", "reference"])
+    parser.parse("a")  # It lists its rules at the first text: two threads would disturb each other.
     return parser
 
 
 @cache
 def _inline_parser() -> MarkdownIt:
-    return MarkdownIt("commonmark")
+    parser = MarkdownIt("commonmark")
+    parser.parse("*a*")
+    return parser

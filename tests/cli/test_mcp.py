@@ -51,7 +51,7 @@ def test_the_client_of_the_sdk_starts_us(
     started = mcp.StdioServerParameters(command=sys.executable, args=command, env={**os.environ, **shell.environment})
 
     async def talk() -> None:
-        async with mcp.Client(mcp.stdio_client(started), mode=mode) as talking:
+        async with mcp.Client(mcp.stdio_client(started, sys.__stderr__), mode=mode) as talking:
             seen["tools"] = [tool.name for tool in (await talking.list_tools()).tools]
             seen["answer"] = await talking.call_tool("ask", {"question": "Why?"})
             seen["version"] = talking.protocol_version

@@ -13,6 +13,7 @@ from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_mar
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation, views
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
 from rag_assistant.web.request_bodies import (
@@ -52,12 +53,14 @@ def conversations() -> Response:
     ``deleted=1`` those in the trash, ``project_id`` those of a project.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
+    archived, project_id = bool(flag_asked("archived")), whole_number("project_id", None, 1, MAX_INT32)
     if "q" in request.args:
+        if other := next((name for name in request.args if name not in ("q", "limit")), None):
+            raise InvalidRequest(f"q searches all conversations; it can't be given with {other}.")
         hits = services().conversations.find(query_words(request.args["q"]), limit)
         listed = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
-    pinned, project_id = None if deleted else pinned, whole_number("project_id", None, 1, MAX_INT32)
-    archived = bool(flag_asked("archived"))
+    pinned = None if deleted else pinned
     page, following = listed_after(
         "cursor", limit, pinned=pinned, deleted=bool(deleted), archived=archived, project_id=project_id
     )

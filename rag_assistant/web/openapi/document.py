@@ -12,15 +12,14 @@ from pydantic.json_schema import models_json_schema
 
 from rag_assistant import __version__
 from rag_assistant.records import MAX_INT32
-from rag_assistant.web.errors import PROBLEM, error_kinds
+from rag_assistant.web.errors import OPENAI, PROBLEM, error_kinds
 from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.routing import Operation, Route, routes_of
+from rag_assistant.web.routing import ANTHROPIC, Operation, Route, routes_of
 
 Schema = dict[str, Any]
 
 # The routes of the API; all others are pages.
 PREFIXES = ("/api/", "/v1/", "/healthz", "/readyz", "/openapi.json")
-OPENAI = "/v1/"
 REF = "#/components/schemas/{model}"
 EVENT_STREAM = "text/event-stream"
 BINARY: Schema = {"type": "string", "format": "binary"}
@@ -140,7 +139,8 @@ def _responses(rule: Route, operation: Operation) -> Schema:
         responses["204"] = {"description": "The stream was read to its end."}
     if rule.endpoint == "health.readyz":
         responses["503"] = good | {"description": "Not everything is ready."}
-    error = reference_to("OpenAIErrorAnswer" if rule.rule.startswith(OPENAI) else "ErrorAnswer")
+    shapes = {ANTHROPIC: "AnthropicErrorAnswer", OPENAI: "OpenAIErrorAnswer", "": "ErrorAnswer"}
+    error = reference_to(next(shape for start, shape in shapes.items() if rule.rule.startswith(start)))
     content = {"application/json": {"schema": error}, PROBLEM: {"schema": reference_to("Problem")}}
     return responses | {status: {"description": "An error.", "content": content} for status in ("4XX", "5XX")}
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rag_assistant.history.words import shifts
-from rag_assistant.records import EVERYTHING, Conversation, Correction, Turn
+from rag_assistant.records import Conversation, Correction, Turn
 from rag_assistant.web.routing import services
 
 
@@ -52,7 +52,7 @@ def around(conversation: Conversation | None, turns: Sequence[Turn], before: Tur
 
 def is_library_empty(turns: Sequence[Turn]) -> bool:
     """Return whether there are no documents but the guide, if that matters to some of the turns."""
-    return any(turn.support == "not_searched" for turn in turns) and not services().documents.find("", EVERYTHING, 1)[1]
+    return any(turn.support == "not_searched" for turn in turns) and not services().documents.page(1, guide=False)
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:

@@ -73,6 +73,8 @@ def test_conversations_are_found_by_what_was_said(client: FlaskClient, stub: Stu
     assert found("wings") == [bird]
     assert found("lisbon castle") == [city]
     assert found("submarine") == []
+    refused = client.get("/api/conversations?q=wings&project_id=1")
+    assert (refused.status_code, "project_id" in refused.json["error"]["message"]) == (422, True)
     assert found("the") == [] or set(found("the")) <= {bird, city}
     client.delete(f"/api/conversations/{bird}")
     assert found("kingfisher") == []

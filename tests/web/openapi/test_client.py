@@ -33,9 +33,9 @@ def generated(client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     config = tmp_path / "config.yml"
     config.write_text(
         "package_name_override: made_client\nproject_name_override: made-client\npost_hooks: []\n"
-        # It knows neither pictures nor lines of JSON, only bytes.
+        # It knows neither pictures, archives nor lines of JSON, only bytes.
         "content_type_overrides:\n  image/*: application/octet-stream\n"
-        "  application/x-ndjson: application/octet-stream\n"
+        "  application/x-ndjson: application/octet-stream\n  application/zip: application/octet-stream\n"
     )
     files = ["--path", document, "--output-path", tmp_path / "made", "--config", config]
     command = [str(GENERATOR), "generate", "--meta", "none", *map(str, files)]

@@ -115,6 +115,23 @@ def test_the_numbers_that_are_refused_are_not_allowed(empty: FlaskClient, docume
         assert (refused.status_code, f"{name} is [1, 1]" in refused.json["error"]["message"]) == (422, True)
 
 
+def test_every_refusal_is_as_described(empty_app: Flask, empty: FlaskClient, document: dict[str, Any]) -> None:
+    wrong, statuses = [], set()
+    for rule, method in api_routes(empty_app):
+        address = re.sub("<[^>]*>", "1", rule.rule)
+        refused = empty.open(f"{address}?geese=1", method=method, json={"geese": 1})
+        if refused.status_code >= 400 and refused.is_json:
+            statuses.add(refused.status_code)
+            schema = answer_schema(document, path_of(rule), method, refused.status_code)
+            wrong += [f"{method} {address}: {one}" for one in problems(document, schema, refused.json)]
+    assert wrong == []
+    assert statuses >= {400, 422}
+
+
+def test_lists_are_described_as_makers_of_clients_read_them(document: dict[str, Any]) -> None:
+    assert re.findall(r'"(?:prefixItems|items": (?:false|true))', json.dumps(document)) == []
+
+
 @pytest.mark.long
 def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str, Any]) -> None:
     adapter = empty_app.url_map.bind("localhost")

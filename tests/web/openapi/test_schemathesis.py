@@ -64,5 +64,5 @@ def test_every_operation_answers_as_described(app: Flask, client: FlaskClient, s
         except (AssertionError, BaseExceptionGroup) as error:
             failed += [f"{operation.label}: {one}" for one in getattr(error, "exceptions", (error,))]
     print(f"{asked} cases, {mode}")
-    assert failed == []
+    assert failed == [], "\n\n".join(failed)
     assert asked > 20
