@@ -109,7 +109,7 @@ class WordIndex:
         newest = self._newest(connection, words, max(limit, MAX_RANKED_WHILE_TYPING + 1), only)
         ranked = list(words)
         if len(newest) > MAX_RANKED_WHILE_TYPING:
-            counted = self.counted(connection, words, MAX_RANKED_WHILE_TYPING) if len(words) > 1 else {}
+            counted = self.counted(connection, words, MAX_RANKED_WHILE_TYPING)[0] if len(words) > 1 else {}
             rare = {word: rows for word, rows in counted.items() if 0 < rows <= MAX_RANKED_WHILE_TYPING}
             ranked = rarest(rare, MAX_RANKED_WHILE_TYPING)
         return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
@@ -127,10 +127,10 @@ class WordIndex:
         The certainty, from 0 to 1, is comparable between searches: the share of the words that the row contains,
         weighted by rarity, and lower if these are few or common.
         """
-        counted = self.counted(connection, words, MAX_COUNTED)
+        counted, rows = self.counted(connection, words, MAX_COUNTED)
         ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
         held = self._held(connection, words, f"IN ({', '.join(map(str, ids))})") if ids else []
-        certainties = self._certainties(connection, counted, held) if ids else {}
+        certainties = _certainties(counted, rows, held)
         return [(row_id, certainties[row_id]) for row_id in ids if row_id in certainties]
 
     def surest_among(
@@ -142,43 +142,32 @@ class WordIndex:
         """
         between = self._held(connection, words, "BETWEEN :first AND :last", first=min(ids), last=max(ids))
         held = [(word, row_id) for word, row_id in between if row_id in ids]
-        counted = self.counted(connection, words, MAX_COUNTED) if held else {}
-        certainties = self._certainties(connection, counted, held) if held else {}
-        if not held or max(certainties.values()) < least:
+        if not held:
+            return []
+        counted, rows = self.counted(connection, words, MAX_COUNTED)
+        certainties = _certainties(counted, rows, held)
+        if max(certainties.values()) < least:
             return []
         best = self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, self.row_id(connection).in_(ids))
         return [(row_id, certainties[row_id]) for row_id, _ in best if row_id in certainties]
 
-    def _certainties(
-        self, connection: sa.Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
-    ) -> dict[int, float]:
-        """Return the certainty of each row from the words ``held`` in it."""
-        _, key = self.columns(connection)
-        rows: int = connection.execute(sa.text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
-        counts = {word: min(count, rows) for word, count in counted.items()}
-        # Lucene's idf, which is never negative.
-        weights = {word: log(1 + (rows - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
-        total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
-        weight_of: defaultdict[int, float] = defaultdict(float)
-        for word, row_id in held:
-            weight_of[row_id] += weights[word]
-        return {row_id: weight / total * (1 - exp(-weight / scale)) for row_id, weight in weight_of.items()}
-
-    def counted(self, connection: sa.Connection, words: Sequence[str], most: int) -> dict[str, int]:
-        """Return how many rows contain each word, counting to at most ``most`` + 1."""
+    def counted(self, connection: sa.Connection, words: Sequence[str], most: int) -> tuple[dict[str, int], int]:
+        """Return how many rows contain each word, counting to at most ``most`` + 1, and the largest id of all rows."""
+        last = f"(SELECT coalesce(max({self.columns(connection)[1].name}), 0) FROM {self.name})"
         if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "
-                "LIMIT :most)) FROM json_each(:words) AS word ORDER BY word.key"
+                f"LIMIT :most)), {last} FROM json_each(:words) AS word ORDER BY word.key"
             )
         else:
             query = (
                 f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE words @@ "
-                f"plainto_tsquery('{self._configuration}', word) LIMIT :most) AS held) "
+                f"plainto_tsquery('{self._configuration}', word) LIMIT :most) AS held), {last} "
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
-        return {word: rows for word, (rows,) in zip(words, connection.execute(sa.text(query), given), strict=True)}
+        counts = connection.execute(sa.text(query), given).all()
+        return {word: rows for word, (rows, _) in zip(words, counts, strict=True)}, counts[0][1] if counts else 0
 
     def _held(
         self, connection: sa.Connection, words: Sequence[str], those: str, **given: int
@@ -218,6 +207,17 @@ def holds(bound: Bound, column: sa.ColumnElement[str], word: str) -> sa.ColumnEl
     # SQLite's LIKE ignores ASCII case, and lower() would double the time.
     in_capitals_or_not = column.contains if bound.dialect.name == "sqlite" else column.icontains
     return in_capitals_or_not(word, autoescape=True)
+
+
+def _certainties(counted: Mapping[str, int], rows: int, held: Iterable[tuple[str, int]]) -> dict[int, float]:
+    """Return the certainty of each row from the words ``held`` in it; ``counted`` as ``WordIndex.counted`` does."""
+    # Lucene's idf, which is never negative.
+    weights = {word: log(1 + (rows - count + 0.5) / (count + 0.5)) for word, count in counted.items()}
+    total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
+    weight_of: defaultdict[int, float] = defaultdict(float)
+    for word, row_id in held:
+        weight_of[row_id] += weights[word]
+    return {row_id: weight / total * (1 - exp(-weight / scale)) for row_id, weight in weight_of.items()}
 
 
 def _quoted(word: str) -> str:

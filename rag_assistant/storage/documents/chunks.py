@@ -51,7 +51,7 @@ class KeywordIndex(Store):
         if within is not None:
             return {word for word in words if not self.search([word], 1, within)}
         with self._database.read() as connection:
-            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
+            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0)[0].items() if not rows}
 
     def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids and scores for any of ``words``, all or ``within``. PostgreSQL only."""

@@ -15,8 +15,8 @@ from tests.testkit.embedders import WordHashEmbedder
 from tests.testkit.statements import listening
 from tests.web.conftest import ask, upload
 
-# Text that streams takes two for each commit, and how many commits there are depends on the machine.
-MAX_STATEMENTS, MAX_TRANSACTIONS = 23, 8
+# Text that streams takes one for each commit, and how many commits there are depends on the machine.
+MAX_STATEMENTS, MAX_TRANSACTIONS = 20, 8
 QUESTION = "How many geese does the keeper of the lighthouse feed?"
 # What begins a transaction, and whether there are accounts, which is asked once a second.
 NOT_ASKED = ("BEGIN", "SELECT people.id")
