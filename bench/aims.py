@@ -51,10 +51,10 @@ Figures = dict[str, Figure]
 AIMS = (
     Aim(
         "answer", "side", "CPU of an answer beside LangChain's, new / in a conversation with a full window",
-        (0.6, 0.85), "x", "the question's vector, and what is committed and told before a word is shown",
+        (0.8, 1.0), "x", "the question's vector, and what is committed and told before a word is shown",
     ),
     Aim(
-        "first_token", "side", "time added to the first token, one at a time, p50, new / in a conversation", (15, 30),
+        "first_token", "side", "time added to the first token, one at a time, p50, new / in a conversation", (20, 30),
         "ms", "everything that is found and committed before the request is sent",
     ),
     Aim(
