@@ -300,7 +300,7 @@ class _BoundedBody(httpx2.SyncByteStream):
             self._json += piece
         self._event_bytes += len(piece)
         self._end += piece
-        last = max(self._end.rfind(one) for one in EVENT_ENDS)
+        last = max(map(self._end.rfind, EVENT_ENDS))
         if last >= 0:
             self._event_bytes = len(self._end) - last
         if max(self._event_bytes, len(self._json)) > MAX_EVENT_BYTES:
