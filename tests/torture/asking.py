@@ -76,7 +76,7 @@ def half_read(server: ServerProcess, number: int, byte: int, *, reset: bool) -> 
     """Ask over the streaming API, read so many bytes, and leave with FIN or RST; return how many came."""
     body = json.dumps({"question": f"Question {number}"}).encode()
     head = (
-        "POST /api/query/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "POST /api/query/stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Idempotency-Key: key {number}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     came = 0

@@ -5,6 +5,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from rag_assistant.answering.sending import REPEATED
 from tests.testkit.lying_endpoint import Shape, lying_endpoint
 from tests.testkit.server_process import ServerProcess
 from tests.torture.processes import held_by
@@ -100,6 +101,8 @@ def lies(stage: Stage) -> Outcome:
         status, answer = server.call("POST", "/api/query", {"question": f"Shape {number}."})
         took[names[number]] = max(took.get(names[number], 0.0), time.monotonic() - began)
         error = (answer.get("error") or {}).get("type")
+        if status == 200 and REPEATED in answer["notes"] and names[number] == "endless words":
+            return  # What came until then is the answer.
         if status not in (502, 503, 504) or error not in TYPES:
             outcome.wrong.append(f"{names[number]}: {status} {error or answer.get('answer')!r}")
 
