@@ -329,9 +329,9 @@ def test_a_damaged_folder_is_put_aside_told_and_rebuilt(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("times", [2, 5])
-def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
-    store: Store, tmp_path: Path, times: int
+@pytest.mark.parametrize(("how", "times"), [(signal.SIGKILL, 2), (signal.SIGKILL, 5), (signal.SIGSEGV, 3)])
+def test_one_that_ends_again_and_again_while_it_starts_loses_nothing_and_only_a_crash_is_a_sign_of_damage(
+    store: Store, tmp_path: Path, how: signal.Signals, times: int
 ) -> None:
     store.add(*range(10, 30))
     folder = filled(store, tmp_path / "chroma")
@@ -344,9 +344,9 @@ def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
             if pid is not None and pid not in killed:
                 killed.add(pid)
                 time.sleep(0.3 * len(killed))
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, how)
         until(finds(index, store, 20), SECONDS)
-        assert not (tmp_path / "chroma-broken").exists()
+        assert (tmp_path / "chroma-broken").exists() == (how == signal.SIGSEGV)
     finally:
         index.close()
 
