@@ -18,7 +18,7 @@ from rag_assistant.web.security import MAX_BODY_BYTES
 
 Body = TypeVar("Body", bound=BaseModel)
 Choice = TypeVar("Choice", bound=str)
-MAX_KEY_CHARS = 200
+MAX_KEY_CHARS = MAX_SEARCH_CHARS = 200
 NESTED = "The body is nested too deeply; one object with plain values is enough."
 
 
@@ -147,6 +147,16 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
+
+
+def text_asked(name: str, max_chars: int = MAX_SEARCH_CHARS) -> str:
+    """Return a text from the address's parameters, without its outer blanks. Raises InvalidRequest."""
+    text = request.args.get(name, "").strip()
+    if storable(text) != text:
+        raise InvalidRequest(f"{name} {INVALID_CHARACTER}")
+    if len(text) > max_chars:
+        raise InvalidRequest(f"{name} has {len(text)} characters; it must have at most {max_chars}.")
+    return text
 
 
 def one_of(name: str, value: str, allowed: Collection[Choice]) -> Choice:

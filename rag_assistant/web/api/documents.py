@@ -8,19 +8,25 @@ from msgspec import to_builtins
 from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.reports import LibraryReport
-from rag_assistant.records.validation import storable
 from rag_assistant.records.views import DocumentAnswer, answer_data
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
-from rag_assistant.web.request_parsing import checked, content_type_said, form_fields, one_of, page_limit, read_body
+from rag_assistant.web.request_parsing import (
+    checked,
+    content_type_said,
+    form_fields,
+    one_of,
+    page_limit,
+    read_body,
+    text_asked,
+)
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ, services
 from rag_assistant.web.security import MAX_FORM_PARTS
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
 
 FORM_OVERHEAD_BYTES = 100_000
-MAX_SEARCH_CHARS = 200
 
 
 @blueprint.post("", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=UploadFields, form=True)
@@ -68,7 +74,7 @@ def documents() -> Response:
     limit = page_limit()
     tag = request.args.get("tag")
     states = [one_of("state", state, DOCUMENT_STATES) for state in request.args.getlist("state")[:1]]
-    page = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
+    page = services().documents.page(limit + 1, number_before(), tag=tag, sought=text_asked("q"), states=states)
     following = page[limit - 1].id if len(page) > limit else None
     return page_response("documents", [visible_data(document) for document in page[:limit]], following)
 
@@ -146,14 +152,6 @@ def file(document_id: int) -> Response:
     response.make_conditional(request.environ, accept_ranges=True, complete_length=document.size_bytes)
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
-
-
-def sought_documents() -> str:
-    """Return the words to search documents for. Raises InvalidRequest."""
-    sought = request.args.get("q", "").strip()
-    if len(sought) > MAX_SEARCH_CHARS or storable(sought) != sought:
-        raise InvalidRequest(f"q has {len(sought)} characters; it must have at most {MAX_SEARCH_CHARS}.")
-    return sought
 
 
 def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:

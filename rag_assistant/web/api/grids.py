@@ -10,7 +10,7 @@ from rag_assistant.storage.grids import CELL_FILTERS
 from rag_assistant.web.api.sharing import share_with
 from rag_assistant.web.grid_files import FILES
 from rag_assistant.web.request_bodies import ChangeGridBody, NewGridBody, ShareBody
-from rag_assistant.web.request_parsing import flag_asked, one_of, page_limit, read_body, whole_number
+from rag_assistant.web.request_parsing import flag_asked, one_of, page_limit, read_body, text_asked, whole_number
 from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services, whole_services
 
 blueprint = Blueprint("grids_api", __name__, url_prefix="/api/grids")
@@ -128,8 +128,8 @@ def rows_asked(grid: Grid, limit: int) -> tuple[list[GridRow], int]:
     sorts = [order + name for name in ("name", *(str(one.id) for one in grid.columns)) for order in ("", "-")]
     args, offset = request.args, whole_number("offset", 0, 0, MAX_GRID_DOCUMENTS) or 0
     sort, cells = one_of("sort", args.get("sort", "name"), sorts), args.get("cells", "")
-    sought, cells = args.get("q", "").strip(), one_of("cells", cells, ("", *CELL_FILTERS))
-    return services().grids.rows(grid, limit, offset, sort=sort, sought=sought, cells=cells)
+    cells = one_of("cells", cells, ("", *CELL_FILTERS))
+    return services().grids.rows(grid, limit, offset, sort=sort, sought=text_asked("q"), cells=cells)
 
 
 @blueprint.get(f"{ONE}/export", policy=READ, params=("format", *LIST_PARAMS), answer="text/csv")

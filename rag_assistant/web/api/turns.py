@@ -16,7 +16,7 @@ from flask import (
 )
 from msgspec.structs import replace
 
-from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
+from rag_assistant.answering.assistant import MAX_QUESTION_CHARS, WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.live import LAST_EVENTS, LiveTurn, end_position
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
@@ -195,8 +195,8 @@ def receipt(turn_id: int) -> Response:
 )
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
-    text = request.args.get("q", "")
-    if not text.strip():
+    text = request_parsing.text_asked("q", MAX_QUESTION_CHARS)
+    if not text:
         raise InvalidRequest("q is empty; give the words to search for, such as /api/search?q=history+window.")
     limit, scope = request_parsing.page_limit(default=10, highest=100), request_parsing.scope_asked()
     services().documents.check_scope(scope)

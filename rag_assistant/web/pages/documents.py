@@ -17,7 +17,7 @@ from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentS
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api import documents as api
-from rag_assistant.web.api.documents import sought_documents, uploaded_files
+from rag_assistant.web.api.documents import uploaded_files
 from rag_assistant.web.forms import as_form, to_page
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
@@ -26,7 +26,7 @@ from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages import document_status
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAGS, ChangeDocumentBody
-from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, read_body, whole_number
+from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, read_body, text_asked, whole_number
 from rag_assistant.web.routing import DOCUMENTS, READ, services
 
 blueprint = Blueprint("document_pages", __name__)
@@ -236,7 +236,7 @@ def _arguments() -> dict[str, Any]:
 
 
 def _library() -> dict[str, Any]:
-    tag, sought = request.args.get("tag") or None, sought_documents()
+    tag, sought = request.args.get("tag") or None, text_asked("q")
     if tag:  # As it is stored, or refused.
         tag = (checked(ChangeDocumentBody, {"tags": [tag]}).tags or [tag])[0]
     sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)

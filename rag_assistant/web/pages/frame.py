@@ -18,6 +18,7 @@ from rag_assistant.storage.conversations.conversations import Cursor
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
+from rag_assistant.web.request_parsing import MAX_SEARCH_CHARS
 from rag_assistant.web.routing import services, whole_services
 
 PINNED = N_("Pinned")
@@ -156,7 +157,7 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     """
     in_projects = [Group(name, tuple(some), number) for number, name, some in services().projects.groups(IN_A_PROJECT)]
     # The same parameter searches the library on its own page.
-    sought = "" if request.blueprint == "document_pages" else request.args.get("q", "").strip()
+    sought = "" if request.blueprint == "document_pages" else request.args.get("q", "").strip()[:MAX_SEARCH_CHARS]
     if sought:
         words = query_words(sought)
         hits = services().conversations.find(words, CONVERSATIONS_FOUND, typing=True)

@@ -87,3 +87,23 @@ def test_a_body_that_is_too_large_is_told_the_limit(empty: FlaskClient) -> None:
     response = empty.post("/api/query", data=b"x" * 1_000_001, content_type="application/json")
     assert response.status_code == 413
     assert "the limit is 1 MB" in response.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "max_chars"),
+    [("/api/search", 8000), ("/api/documents", 200), ("/documents", 200), ("/api/grids/{grid_id}/rows", 200)],
+)
+def test_words_to_search_for_that_are_too_long_are_refused(client: FlaskClient, path: str, max_chars: int) -> None:
+    grid_id = client.post("/api/grids", json={"name": "Rents", "columns": [{"question": "Rent?"}]}).json["grid_id"]
+    path = path.format(grid_id=grid_id)
+    assert client.get(path, query_string={"q": "x" * max_chars}).status_code == 200
+    response = client.get(path, query_string={"q": "x" * (max_chars + 1)}, headers={"Accept": "application/json"})
+    assert response.status_code == 422
+    assert f"it must have at most {max_chars}" in response.text
+
+
+def test_the_page_searches_conversations_for_as_much_as_is_typed(client: FlaskClient) -> None:
+    ask(client, "Geese?")
+    page = client.get("/", query_string={"q": "x" * 201}).text
+    assert f'"{"x" * 200}"' in page
+    assert "x" * 201 not in page
