@@ -59,8 +59,8 @@ SHAPES = {
     "endless error": Shape(b"HTTP/1.1 500 Trouble\r\n\r\n", "repeat", b"a" * 60_000),
     "endless JSON": Shape(JSON, "repeat", b"[" * 60_000),
     "endless line": Shape(STREAM, "repeat", b"a" * 60_000),
-    # Other than a loop, which is ended as an answer.
-    "endless words": Shape(STREAM, "repeat", delta({"content": " ".join(map(str, range(2000)))})),
+    "endless words": Shape(STREAM, "repeat", delta({"content": "geese " * 2000})),
+    "endless counting": Shape(STREAM, "repeat", delta({"content": " ".join(map(str, range(2000)))})),
     "endless thoughts": Shape(STREAM, "repeat", delta({"reasoning_content": "geese " * 2000})),
     "endless calls": Shape(STREAM, "repeat", delta({"tool_calls": [CALL] * 3000})),
     # Nonsense
