@@ -52,10 +52,13 @@ class GridStore(SharedStore[Grid]):
 
     table, item_id, of = grids, grid_shares.c.grid_id, staticmethod(grids_of)
     kind, not_found, not_owner, counted = Grid, GridNotFound, NotGridOwner, "documents"
+    present = (grids.c.deleted_at.is_(None),)
 
     def all(self, *, deleted: bool = False) -> list[Grid]:
         """Return the tables that a person may read, their own first; ``deleted``: their own in the trash."""
-        return [one for one in super().all() if (one.deleted_at is not None) is deleted and (one.mine or not deleted)]
+        if deleted:
+            return [one for one in self._readable(grids.c.deleted_at.is_not(None)) if one.mine]
+        return super().all()
 
     def add(self, values: Mapping[str, Any]) -> Grid:
         """Create a table with a row for each document. Raises ProjectNotFound."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, func, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, delete, func, insert, select
 
 from rag_assistant.records import Access, LibraryRecord, Share, Shared
 from rag_assistant.records.errors import AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
@@ -29,13 +29,19 @@ class SharedStore(Store, Generic[Kind]):
     not_found: ClassVar[type[AssistantError]]
     not_owner: ClassVar[type[AssistantError]]
     counted: ClassVar[str]
+    # What is so of an item outside the trash.
+    present: ClassVar[tuple[ColumnElement[bool], ...]] = ()
     fields_of: ClassVar[Callable[..., dict[str, Any]]] = dict
 
     def all(self) -> list[Kind]:
         """Return everything the person may read, their own first."""
+        return self._readable(*self.present)
+
+    def _readable(self, *conditions: ColumnElement[bool]) -> list[Kind]:
         with self._database.read() as connection:
             person, table = person_of(connection), self.table
             query = select(table, people.c.name.label("owner")).outerjoin(people, people.c.id == table.c.person_id)
+            query = query.where(*conditions)
             if person is not None:
                 query = query.where(table.c.id.in_(self.of(person)))
             rows = connection.execute(query.order_by(table.c.person_id != person, table.c.id)).mappings().all()
@@ -43,10 +49,9 @@ class SharedStore(Store, Generic[Kind]):
 
     def get(self, item_id: int) -> Kind:
         """Return one item. Raises its not-found error."""
-        item = next((one for one in self.all() if one.id == item_id), None)
-        if item is None:
-            raise self.not_found(item_id)
-        return item
+        if items := self._readable(self.table.c.id == item_id, *self.present):
+            return items[0]
+        raise self.not_found(item_id)
 
     def _add(self, values: Mapping[str, Any]) -> Kind:
         with self._database.write() as connection:
@@ -91,7 +96,8 @@ class SharedStore(Store, Generic[Kind]):
 
     def _records_of(self, connection: Connection, rows: Sequence[RowMapping]) -> list[Kind]:
         ids, person, shares = [row["id"] for row in rows], person_of(connection), self.item_id.table
-        counts = {row[0]: row[1] for row in connection.execute(self._in_each(connection))}
+        counted = self._in_each(connection)
+        counts = {row[0]: row[1] for row in connection.execute(counted.where(counted.selected_columns[0].in_(ids)))}
         named = select(self.item_id.label("item_id"), shares.c.access, people.c.name, people.c.id.label("person_id"))
         joined = named.join(people, people.c.id == shares.c.person_id).where(self.item_id.in_(ids))
         shared = connection.execute(joined.order_by(people.c.name_key)).all()

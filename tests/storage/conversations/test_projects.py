@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,9 +10,11 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import EVERYTHING, UNSET, Project, Question, Scope
 from rag_assistant.records.errors import NotInProject, NotProjectOwner, ProjectNotFound
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts import libraries as shared
+from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.projects import ProjectStore
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, record_of
 from tests.conftest import both_engines
 from tests.storage.test_ownership import Desk
 
@@ -72,6 +75,17 @@ def test_a_shared_project_is_used_changed_and_shared_only_as_was_said(rooms: tup
 
 
 @both_engines
+def test_one_item_is_read_without_all_others(rooms: tuple[Room, Room], monkeypatch: pytest.MonkeyPatch) -> None:
+    ann = rooms[0]
+    stores = ann.projects, LibraryStore(ann.database.for_person(ann.person.id))
+    made = [(store, store.add(name)) for store in stores for name in ("Harbour", "Farm")]
+    reading = Mock(side_effect=record_of)
+    monkeypatch.setattr(shared, "record_of", reading)
+    for store, one in made:
+        assert store.get(one.id) == one
+    assert reading.call_count == len(made)
+
+
 def test_deleting_a_project_leaves_everybodys_conversations(rooms: tuple[Room, Room]) -> None:
     ann, ben = rooms
     project = ann.projects.add("Harbour", own={"max_history_turns": 3})
