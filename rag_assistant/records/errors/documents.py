@@ -63,6 +63,10 @@ class LibraryInUse(Conflict):
     sentence = 'The library "{name}" cannot be deleted: it has documents, perhaps in the trash, or is your last one.'
 
 
+class TooManyOwned(Conflict):
+    sentence = "You have {max_owned} of these, including the trash, which is the limit. Erase some first."
+
+
 class EmbedderFailed(AssistantError):
     """The embedding model could not be loaded or run."""
 

@@ -6,13 +6,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlalchemy import Column, ColumnElement, Connection, RowMapping, Select, Table, delete, func, insert, select
 
 from rag_assistant.records import Access, LibraryRecord, Share, Shared
-from rag_assistant.records.errors import AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
+from rag_assistant.records.errors import AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner, TooManyOwned
 from rag_assistant.storage.accounts.people import row_of_person
 from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of, owner_of_new
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
 Kind = TypeVar("Kind", bound=Shared)
+# Libraries, projects or tables of one person: pages of others list those that are shared.
+MAX_OWNED = 500
 
 
 class SharedStore(Store, Generic[Kind]):
@@ -55,9 +57,12 @@ class SharedStore(Store, Generic[Kind]):
 
     def _add(self, values: Mapping[str, Any]) -> Kind:
         with self._database.write() as connection:
-            own = {**values, "person_id": owner_of_new(connection)}
+            own, table = {**values, "person_id": owner_of_new(connection)}, self.table
+            owned = select(func.count()).select_from(table).where(table.c.person_id == own["person_id"])
+            if connection.execute(owned).scalar_one() >= MAX_OWNED:
+                raise TooManyOwned(MAX_OWNED)
             self._refuse_taken_name(connection, own)
-            item_id = insert_row(connection, self.table, own)
+            item_id = insert_row(connection, table, own)
         return self.get(item_id)
 
     def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:

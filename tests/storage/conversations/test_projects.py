@@ -8,13 +8,14 @@ import pytest
 
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import EVERYTHING, UNSET, Project, Question, Scope
-from rag_assistant.records.errors import NotInProject, NotProjectOwner, ProjectNotFound
+from rag_assistant.records.errors import NotInProject, NotProjectOwner, ProjectNotFound, TooManyOwned
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts import libraries as shared
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.database import Database, record_of
+from rag_assistant.storage.grids import GridStore
 from tests.conftest import both_engines
 from tests.storage.test_ownership import Desk
 
@@ -84,6 +85,29 @@ def test_one_item_is_read_without_all_others(rooms: tuple[Room, Room], monkeypat
     for store, one in made:
         assert store.get(one.id) == one
     assert reading.call_count == len(made)
+
+
+def test_a_person_has_only_so_many_of_each(rooms: tuple[Room, Room], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "MAX_OWNED", 2)
+    ann, ben = (room.database.for_person(room.person.id) for room in rooms)
+    adding: tuple[Callable[[Database, str], Any], ...] = (
+        lambda bound, name: LibraryStore(bound).add(name),
+        lambda bound, name: ProjectStore(bound).add(name),
+        lambda bound, name: GridStore(bound).add(
+            {"name": name, "columns": [{"id": 0, "question": "Rent?", "name": "", "type": "text"}], "watch": False}
+        ),
+    )
+    for add in adding:
+        with pytest.raises(TooManyOwned, match="You have 2 of these"):
+            for name in "abc":
+                add(ann, name)
+        assert add(ben, "a").name == "a"
+    (table, other) = GridStore(ann).all()
+    GridStore(ann).trash(table.id)
+    with pytest.raises(TooManyOwned, match="trash"):
+        adding[2](ann, "c")
+    GridStore(ann).erase(table.id)
+    assert adding[2](ann, "c").id != other.id
 
 
 def test_deleting_a_project_leaves_everybodys_conversations(rooms: tuple[Room, Room]) -> None:
