@@ -30,7 +30,7 @@ from rag_assistant.storage.grids import MAX_ATTEMPTS, CellQueue, GridStore
 
 log = logging.getLogger(__name__)
 
-POLL_INTERVAL_SECONDS, RETRY_SECONDS = 2.0, 10.0
+POLL_INTERVAL_SECONDS, MAX_POLL_SHARE, RETRY_SECONDS = 2.0, 0.05, 10.0
 # The share of the server's, or a person's, answers at once and per minute that is left to people.
 FREE_SHARE = 0.25
 # What may pass by itself: such a cell is asked again.
@@ -90,11 +90,18 @@ class GridRunner(Struct):
         self.jobs.stop()
 
     def _poll(self, _job: int) -> None:
-        """Take up the cells of dead processes and add those of new documents: not after each cell, as asking does."""
-        self.jobs.add("poll", delay_seconds=POLL_INTERVAL_SECONDS)
+        """Take up the cells of dead processes and add those of new documents: not after each cell, as asking does.
+
+        However many tables watch, that takes a small share of the time.
+        """
+        start = time.monotonic()
         self.wake()
-        for grid_id in self.queue.take_up():
-            self.grids.fit(grid_id)
+        try:
+            for grid_id in self.queue.take_up():
+                self.grids.fit(grid_id)
+        finally:
+            pause = (time.monotonic() - start) / MAX_POLL_SHARE
+            self.jobs.add("poll", delay_seconds=max(POLL_INTERVAL_SECONDS, pause))
 
     def _look(self, _job: int) -> None:
         while (cell := self._next()) is not None:

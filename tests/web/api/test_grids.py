@@ -8,6 +8,7 @@ import threading
 import time
 import zipfile
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rag_assistant.cli.api import api_here
 from rag_assistant.services import Services
 from rag_assistant.storage import grids as stored
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.grids import MAX_CELL_TOKENS
+from rag_assistant.storage.grids import MAX_CELL_TOKENS, GridStore
 from rag_assistant.storage.tables import documents, grid_cells, grids, now
 from rag_assistant.web.api import grids as grids_api
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -456,6 +457,24 @@ def test_new_documents_are_not_looked_for_after_each_cell(
         assert rest(client, start(client, BEGUN | {"watch": True})) == {"done": 8}
     # As it is made, as it starts, and at most once by itself.
     assert len([one for one in added if one.startswith("INSERT INTO grid_cells")]) <= 3
+
+
+def test_looking_for_new_documents_leaves_time_for_others(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[float] = []
+
+    def fit(*_args: object) -> None:
+        times.append(time.monotonic())
+        time.sleep(0.02)
+
+    monkeypatch.setattr(GridStore, "fit", fit)
+    monkeypatch.setattr(filling, "MAX_POLL_SHARE", 0.1)
+    for _ in range(3):
+        start(client, BEGUN | {"watch": True})
+    until(lambda: len(times) >= 10)
+    pauses = sorted(later - earlier for earlier, later in pairwise(times))
+    assert pauses[-2] >= 0.5, "after each look at three tables"
 
 
 def test_rows_are_sorted_and_found(client: FlaskClient, stub: StubModel) -> None:
