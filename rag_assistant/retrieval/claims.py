@@ -28,7 +28,7 @@ BEHIND_STOP = re.compile(rf"(?<![.!?…])([.!?…]+)\s*((?:{CITATION.pattern}[\s
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 # Where a line is its own paragraph: an item, a heading, a row, or after an empty line.
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
-LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
+LINE_MARK = re.compile(r"^\s*(?:[-*+>•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")

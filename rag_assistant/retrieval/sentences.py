@@ -42,6 +42,8 @@ MIN_UNMARKED_CHARS = 200
 AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
 # Before a blank these don't end a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(WORDS["abbreviation"])
+# But these do, before a word that begins a sentence: "Berg Ltd. The rent", "Pets: No. Limit".
+ENDS_WITH_ABBREVIATION = re.compile(WORDS["ends_with_abbreviation"])
 MAX_ABBREVIATION_CHARS = 10
 GERMAN_DAY = re.compile(r"\b\d{1,2}\.\s+(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)")
 # A line shorter than this share of the longest one in its paragraph was ended by hand: a title, an address.
@@ -103,8 +105,8 @@ def is_in_code(text: str, position: int) -> bool:
     return len(FENCED_LINE.findall(text, 0, position)) % 2 == 1
 
 
-def sentences_of(text: str, *, begins_in_code: bool = False) -> list[Sentence]:
-    """Return the sentences of a text in order. Headings don't count: they are context."""
+def sentences_of(text: str, *, begins_in_code: bool = False, keeps_leads: bool = False) -> list[Sentence]:
+    """Return the sentences of a text in order. Headings don't count: they are context; nor do leads, unless kept."""
     cut: list[Sentence] = []
     heading = above = lead = ""
     section, term_indent = 0, -1
@@ -132,7 +134,7 @@ def sentences_of(text: str, *, begins_in_code: bool = False) -> list[Sentence]:
             continue
         if kind in ("pair", "note") and not lead.endswith((":", "：")):  # noqa: RUF001
             lead = ""
-        if lead and cut and cut[-1].text == lead:
+        if lead and cut and cut[-1].text == lead and not keeps_leads:
             cut.pop()  # It is quoted with what it introduces.
         for one in pieces:
             joined = "\n\n".join(filter(None, (lead, one.lead)))
@@ -165,18 +167,17 @@ def ends_as_sentence(text: str) -> bool:
 
 def split_text(text: str) -> list[str]:
     """Return the sentences of running text on one line."""
-    return [sentence for start, end in _ranges(text) if (sentence := text[start:end].strip())]
+    return [sentence for start, end in sentence_ranges(text) if (sentence := text[start:end].strip())]
 
 
-def _ranges(text: str) -> Iterable[tuple[int, int]]:
-    days = {match.end() for match in GERMAN_DAY.finditer(text)}
-    ends = [
-        match.end()
-        for match in END.finditer(text)
-        if match.end() not in days
-        and not ABBREVIATION.search(text, max(0, match.start() - MAX_ABBREVIATION_CHARS), match.end())
-    ]
-    for start, end in pairwise([0, *ends, len(text)]):
+def sentence_ranges(text: str) -> Iterable[tuple[int, int]]:
+    """Yield the start and end of each sentence of running text."""
+    whole, ends = ({one.end() for one in pattern.finditer(text)} for pattern in (GERMAN_DAY, ENDS_WITH_ABBREVIATION))
+    for match in END.finditer(text):
+        before = max(0, match.start() - MAX_ABBREVIATION_CHARS)
+        if match.end() not in whole and not ABBREVIATION.search(text, before, match.end()):
+            ends.add(match.end())
+    for start, end in pairwise([0, *sorted(ends), len(text)]):
         for blank in UNMARKED_END.finditer(text, start, end):
             if blank.end() - start >= MIN_UNMARKED_CHARS:
                 yield start, blank.end()
@@ -239,12 +240,12 @@ def _running(lines: Sequence[Line], *, marked: bool = False) -> Iterator[Sentenc
     mark = ITEM.match(whole) if marked else None
     first = lines[0][0]
     is_sentence = ends_as_sentence(whole.strip()) and not ABBREVIATION.search(f"{whole.strip()} ")
-    is_short = len(whole.split()) <= MAX_TITLE_WORDS and len(list(_ranges(whole))) == 1
+    is_short = len(whole.split()) <= MAX_TITLE_WORDS and len(list(sentence_ranges(whole))) == 1
     if len(lines) == 1 and is_short and not is_sentence and not mark:
         yield Sentence(whole.strip(), kind="title", start=first, end=first + len(whole))
         return
     skipped = mark.end() - 1 if mark else 0
-    for start, end in _ranges(whole[skipped:]):
+    for start, end in sentence_ranges(whole[skipped:]):
         text = _joined(part.strip() for part in _lines_within(lines, first + skipped + start, first + skipped + end))
         if text:
             yield Sentence(text, start=first + skipped + start, end=first + skipped + end)
@@ -338,7 +339,7 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """Yield a block's lines as paragraphs, which end at each manual line break, as in an address."""
     longest = max(len(line) for _, line in lines)
     whole = " ".join(line.strip() for _, line in lines)
-    is_address = longest < MIN_WRAPPED_CHARS and len(list(_ranges(whole))) == 1 and not ends_as_sentence(whole)
+    is_address = longest < MIN_WRAPPED_CHARS and len(list(sentence_ranges(whole))) == 1 and not ends_as_sentence(whole)
     paragraph: list[Line] = []
     for start, line in lines:
         paragraph.append((start, line))

@@ -62,10 +62,20 @@ def test_thai_is_cut_at_the_blanks_between_its_sentences() -> None:
         "The U.S. Army came vs. All others.",
         "It costs approx. 3.50 and not 4.",
         "It goes on ... and on.",
+        "Call Berg Ltd. or Muster GmbH & Co. KG at 0351 55512 ext. 14 or tel. 17.",
+        "Mr. Das of Kahn Inc. Berlin met Dr. Le in room No. A12.",
     ],
 )
 def test_an_abbreviation_an_initial_or_a_number_ends_no_sentence(sentence: str) -> None:
     assert split_text(f"{sentence} Next.") == [sentence, "Next."]
+
+
+@pytest.mark.parametrize(
+    "first", ["He rents of Berg Ltd.", "Pets allowed: No.", "Er zahlte 5 Mio.", "Geese, ducks etc."]
+)
+@pytest.mark.parametrize("second", ["The rent is 5.", "Die Miete beträgt 5."])
+def test_an_abbreviation_before_a_new_sentence_ends_one(first: str, second: str) -> None:
+    assert split_text(f"{first} {second} Next.") == [first, second, "Next."]
 
 
 def test_lines_that_were_wrapped_are_one_sentence_and_short_ones_are_not() -> None:
