@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
+from itertools import pairwise
 from math import prod
 from pkgutil import get_data
 from typing import Any
@@ -21,35 +22,29 @@ from rag_assistant.records import QUOTES, AnswerOptions, CellDoubt, CellResult, 
 from rag_assistant.retrieval.claims import CITATION, LINE_MARK, NEGATION, WESTERN, cited_numbers, repeated_range
 from rag_assistant.retrieval.dates import dates_in
 from rag_assistant.retrieval.disagreements import NO_UNIT, NUMBERS
-from rag_assistant.retrieval.sentences import sentences_of, split_text
+from rag_assistant.retrieval.sentences import PAIR, Sentence, sentence_ranges, sentences_of, split_text
 from rag_assistant.retrieval.table_query import figure
 from rag_assistant.retrieval.tables import cells_of
-from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words
+from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
 
 _DATA = tomllib.loads((get_data(str(__package__), "cell_values.toml") or b"").decode())
 WORDS = _DATA["words"]
 MAGNITUDES = {word: int(number) for number, words in _DATA["magnitudes"].items() for word in words}
 LETTERS: dict[str, int] = _DATA["letters"]
-COUNTED = {
-    f"{ten} {one}": NUMBERS[ten] + n for ten in WORDS["tens"] for n, one in enumerate(WORDS["ones"], 1)
-} | NUMBERS
+COUNTED = NUMBERS | {f"{ten} {one}": NUMBERS[ten] + n for ten in WORDS["tens"] for one, n in _DATA["ones"].items()}
 PERIODS = {word: name for name, words in _DATA["periods"].items() for word in words}
 UNITS = PERIODS | {word: name for name, words in _DATA["units"].items() for word in words}
 PARTS = {"EACH": WORDS["per"], "NUMBERS": NUMBERS, "SIZES": MAGNITUDES, "TIMES": PERIODS}
 PARTS = {name: "|".join(words) for name, words in PARTS.items()} | {"NO_UNIT": NO_UNIT}
-REFUSAL, DENIAL, FIGURE = (
-    re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], "|".join(_DATA["patterns"][name])), re.IGNORECASE)
-    for name in ("refusal", "denial", "figure")
+REFUSAL, DENIAL, FIGURE, WORD, TOKEN, YEAR, BREAKS, LINES, DIGIT, DOTTED, BETWEEN = (
+    re.compile(re.sub("|".join(PARTS), lambda part: PARTS[part[0]], "|".join(patterns)), re.IGNORECASE)
+    for patterns in _DATA["patterns"].values()
 )
-WORD, TOKEN, YEAR = (re.compile(_DATA["patterns"][name]) for name in ("word", "token", "year"))
-DIGIT, APOSTROPHE = re.compile(r"\d"), re.compile(r"['\u2019]")
-# Thousands have a dot between them, which may be a point, or an apostrophe or a blank.
-DOTTED, BETWEEN = re.compile(r"\d{1,3}(?:\.\d{3})+"), re.compile(r"(?<!\d{4})(?<!\b0)(?<=\d)[' ](?=\d{3}(?!\d))")
 ORDINARY = str.maketrans("\u00a0\u202f\u2009\u2212\u2010\u2011\u2013\u2014\u2019", "   -----'", '"“”„«»*')
-PERIOD_NAMES, IGNORED = frozenset(PERIODS.values()), {*UNITS, *WORDS["kinds"], *WORDS["per"]}
-AGAINST, AMOUNT = frozenset(WORDS["against"]), ("number", "size")
-CURRENCIES, ENDINGS = frozenset(("EUR", "USD", "GBP")), ("s", "es", "d", "ed", "n", "en", "ing", "'s", "\u2019s")
-MAX_VALUE_CHARS, MIN_WORD_CHARS, QUESTION_MARKS = 500, 3, ("?", "\uff1f", "\u061f")
+IGNORED = {*UNITS, *WORDS["kinds"], *WORDS["per"]}
+AGAINST, ENDINGS, AMOUNT = frozenset(WORDS["against"]), tuple(WORDS["endings"]), ("number", "size")
+KINDS = PERIOD_NAMES, CURRENCIES = frozenset(PERIODS.values()), frozenset(("EUR", "USD", "GBP"))
+MAX_ANSWER_CHARS, MAX_VALUE_CHARS, MIN_WORD_CHARS, QUESTION_MARKS = 10_000, 500, 3, ("?", "\uff1f", "\u061f")
 # What an endpoint that doesn't keep to the schema may send.
 ANY_ANSWER: Any = defstruct("cell", [("value", str | float | bool | None, None), ("passage", int | str | None, None)])
 
@@ -70,17 +65,25 @@ class Value(Struct, frozen=True):
         same = self.text.casefold() == other.text.casefold() or self.days or self.number is not None
         return bool(same) and (self.days, self.number) == (other.days, other.number) and self.units <= other.units
 
+    def may_be(self, other: "Value") -> bool:
+        """Return whether one of two values is the other, or says less of it, such as the month of a day."""
+        is_day = any(one.startswith(day) or day.startswith(one) for one in self.days for day in other.days)
+        return is_day or other.is_said_by(self)
+
 
 class Piece(Struct, frozen=True):
-    """What may have a value: a sentence, or a cell of a row with its ``label``: its key, or its column and row."""
+    """A sentence, or a cell with its column or key as ``label``; ``names``: the rest of its row, or its key."""
 
     source: Source
     span: tuple[int, int]
     text: str = ""
     label: str = ""
     heading: str = ""
-    is_cell: bool = False
-    own = property(lambda self: f"{self.label} {self.text}")
+    lead: str = ""
+    names: tuple[str, ...] = ()
+    is_cell = property(lambda self: bool(self.names))
+    own = property(lambda self: " ".join((self.label, *self.names, self.text)))
+    whole = property(lambda self: f"{self.own} {self.heading}")
 
 
 def options_for(kind: ColumnType, max_tokens: int | None) -> AnswerOptions:
@@ -96,7 +99,7 @@ def options_for(kind: ColumnType, max_tokens: int | None) -> AnswerOptions:
 
 def result_of(turn: Turn, column: GridColumn) -> CellResult:
     """Return what a completed turn says about a column's question."""
-    answer = _as_text(turn.answer)
+    answer = _as_text(turn.answer[:MAX_ANSWER_CHARS])
     cited = [n for match in CITATION.finditer(answer) for n in cited_numbers(match)]
     sources = [one for n in dict.fromkeys(cited) for one in turn.sources if one.n == n]
     is_quote = turn.model in (None, QUOTES)
@@ -142,30 +145,23 @@ def _answered(answer: str, column: GridColumn, cited: Sequence[Source], sent: Se
     passages = " ".join(" ".join(one.text for one in cited).split())
     sentences = list(filter(None, map(_plain, split_text(CITATION.sub(" ", without_quotes(answer))))))
     text = " ".join(one for one in sentences if not _refuses(one, passages))
-    values = READ[column.type](text[:MAX_VALUE_CHARS])
-    if not text or not (values or text == " ".join(sentences)):
-        return CellResult("not_found")
     if is_contradiction := _begins_with(text, "contradiction"):
-        parts, values = [_plain(one) for one in text.partition(":")[2].split(";")], []
-        if all(not one or _refuses(one, passages) for one in parts):
-            return CellResult("not_found")
-        parsed = [one for part in parts for one in READ[column.type](part)[:1] if cited]
-        checked = [_Check(column, one).of(CellResult("value"), cited, ()) for one in parsed]
-        senses = [[replace(v, text="") for v in (*_figures(one.value), *_dates(one.value))] for one in checked]
-        both = zip(senses, checked, strict=True)
-        stated = {frozenset(sense) or one.value.casefold(): one for sense, one in both if one.value}
-        if len(stated) > 1:
-            text = " / ".join(one.value for one in stated.values())[:MAX_VALUE_CHARS]
-            return replace(next(iter(stated.values())), outcome="disagreement", value=text, doubt=None)
-    value = values[0] if values else Value(text[:MAX_VALUE_CHARS])
+        stated = dict.fromkeys(map(_plain, text.partition(":")[2].split(";")))
+        text = " / ".join(one for one in stated if one and not _refuses(one, passages))
+    text = text[:MAX_VALUE_CHARS]
+    values = READ[column.type](text)
+    is_whole = is_contradiction or text == " ".join(sentences)[:MAX_VALUE_CHARS]
+    if not text or not (values or is_whole):
+        return CellResult("not_found")
+    value = values[0] if values else Value(text)
     result = CellResult("value", value.text, value.number, doubt="not_cited")
-    if not cited:
-        return result
-    result = _Check(column, value).of(result, cited, sent)
-    if is_contradiction or text != " ".join(sentences):
-        return replace(result, doubt="not_in_passage")
-    several: CellDoubt | None = "not_in_passage" if len(set(values)) > 1 else None
-    return replace(result, doubt=result.doubt or several if values else "wrong_type")
+    result = _Check(column, value).of(result, cited, sent) if cited else result
+    if is_contradiction:
+        return replace(result, outcome="disagreement", value=text, doubt=None if cited else "not_cited")
+    if not values:
+        return replace(result, doubt="wrong_type" if cited else "not_cited")
+    is_more = len(set(values)) > 1 or not is_whole
+    return replace(result, doubt=result.doubt or ("more_answered" if is_more else None))
 
 
 def _refuses(sentence: str, passages: str) -> bool:
@@ -181,45 +177,53 @@ class _Check:
     def __init__(self, column: GridColumn, value: Value) -> None:
         self.type, self.value, self.question = column.type, value, _tokens(column.question)
         self.words = {one for one in query_words(column.question) if one not in IGNORED}
-        self.units = {UNITS[one] for one in self.question if one in UNITS}
+        self.forms = set[str]().union(*map(_bases, search_words(column.question)))
+        self.units = _units(column.question)
 
     def of(self, result: CellResult, cited: Sequence[Source], sent: Sequence[Source]) -> CellResult:
-        """Return a result with the piece it rests on, else the one most about the question, and what is doubtful."""
-        pieces = sorted(_pieces(cited), key=lambda one: -len(self.words_in(f"{one.own} {one.heading}")))
-        others = [value for one in filter(self.is_about, _pieces(sent)) for value in self.others_in(one)]
+        """Return a result with the piece that says it, else the one most about the question, and what is doubtful."""
+        pieces = [Piece(cited[0], (0, len(cited[0].text))), *_pieces(cited)]
+        pieces.sort(key=lambda one: (-self.is_about(one), -len(self.words_in(one.whole))))
         values = [(one, value) for one in pieces for value in self.values_in(one)]
-        for piece, value in values:
-            if self.value.is_said_by(value):
-                doubt = self.doubt_of(value, piece) or ("other_values" if others else None)
-                return _at(replace(result, value=value.text, doubt=doubt), piece)
-        best = next(filter(self.is_about, pieces[:1]), None)
-        doubt = "ambiguous_date" if any(self.value.days < one.days for _, one in values) else "not_in_passage"
-        doubt = "judged" if self.type == "yes_no" and best and not others else doubt
-        return _at(replace(result, doubt=doubt), best or Piece(cited[0], (0, len(cited[0].text))))
+        saying = [one for one in values if self.value.is_said_by(one[1])]
+        plain = [one for one in saying if self.is_plain(*one)]
+        piece, value = [*plain, *saying, (pieces[0], self.value)][0]
+        doubt: CellDoubt | None = None if plain else "unverified"
+        others = self.others(sent, piece) if plain or self.type == "yes_no" else []
+        if len(value.days) > 1 or (not saying and any(self.value.days < one.days for _, one in values)):
+            doubt = "ambiguous_date"
+        elif others:
+            doubt, piece = "other_values", piece if plain else others[0]
+        return _at(replace(result, value=value.text, doubt=doubt), piece)
 
-    def doubt_of(self, value: Value, piece: Piece) -> CellDoubt | None:
-        """Return what is doubtful about a value in the piece that says it."""
-        rest = " ".join(_tokens(piece.own)).replace(" ".join(_tokens(self.value.text)), " ")
+    def is_plain(self, piece: Piece, value: Value) -> bool:
+        """Return whether a piece about the question says just this value, and no word beside it may limit it."""
+        beside = " ".join(_tokens(" ".join((piece.lead, piece.label, *piece.names[:1], piece.text))))
+        rest = beside.replace(" ".join(_tokens(self.value.text)), " ")
         is_denied = (NEGATION.search(rest) or DENIAL.search(rest)) and not NEGATION.search(" ".join(self.question))
-        doubts: dict[CellDoubt, object] = {
-            "ambiguous_date": len(value.days) > 1,
-            "other_words": not self.is_about(piece),
-            "other_unit": not ((value.is_amount or piece.is_cell) and self.is_in_unit(value, piece)),
-            "one_of_several": self.others_in(piece),
-            "hedged": is_denied or set(rest.split()) & AGAINST - set(self.question),
-        }
-        return next((name for name, is_so in doubts.items() if is_so), None)
+        is_limited = is_denied or set(rest.split()) & AGAINST - set(self.question)
+        return self.is_about(piece) and self.is_in_unit(value, piece) and not (is_limited or self.others_in(piece))
+
+    def others(self, sent: Sequence[Source], piece: Piece) -> list[Piece]:
+        """Return the pieces about the question with another value; other rows only if named, as ``piece`` is."""
+        is_row = self.is_named(piece)
+        places = [one for one in _pieces(sent) if self.is_about(one)]
+        places = [one for one in places if self.is_named(one) or not (is_row and one.is_cell)]
+        others = [(one, value) for one in places for value in self.others_in(one) if not self.value.may_be(value)]
+        return [one for one, value in others if self.is_in_unit(value, one)]
 
     def values_in(self, piece: Piece) -> list[Value]:
         """Return the values of a piece that may be meant: for text, itself, and other figures beside it."""
+        if self.type == "yes_no" and not (piece.is_cell and self.is_about(piece)):
+            return []  # Elsewhere it is an answer to another question.
         if self.type != "text":
-            return [one for one in READ[self.type](piece.text) if self.type != "yes_no" or piece.is_cell]
+            return READ[self.type](piece.text)
         mine, figures = _figures(self.value.text), _figures(piece.text)
-        is_there = _has(piece.text, self.value.text) and all(any(map(one.is_said_by, figures)) for one in mine)
-        others = [one for one in figures if mine and not any(own.is_said_by(one) for own in mine)]
         # What a value may be cut from, such as "months" from "three months".
-        wholes = [one.text for one in figures if _has(one.text, self.value.text)] + [piece.text] * piece.is_cell
-        others += [Value(one) for one in wholes if not _has(self.value.text, one)]
+        wholes = [_plain(piece.text)] * piece.is_cell + [one.text for one in figures if _has(one.text, self.value.text)]
+        is_there = _has(piece.text, self.value.text) and all(_has(self.value.text, one) for one in wholes)
+        is_there &= all(any(map(one.is_said_by, figures)) for one in mine)
+        others = [one for one in figures if mine and not any(own.is_said_by(one) for own in mine)]
         return [self.value, *others] if is_there else others
 
     def others_in(self, piece: Piece) -> list[Value]:
@@ -229,42 +233,65 @@ class _Check:
 
     def words_in(self, text: str) -> set[str]:
         """Return the question's words in a text, with other endings too."""
-        parts = {part for word in search_words(text) for part in (word, APOSTROPHE.split(word)[-1])}
-        bases = set[str]().union(*map(_bases, parts))
+        bases = set[str]().union(*map(_bases, search_words(text)))
         return {one for one in self.words if not bases.isdisjoint(_bases(one))}
 
     def is_about(self, piece: Piece) -> bool:
         """Return whether a piece has all words of the question, not all of them in its heading."""
-        return bool(self.words_in(piece.own)) and self.words_in(f"{piece.own} {piece.heading}") == self.words
+        return self.words_in(piece.whole) == self.words and bool(self.words_in(piece.own))
+
+    def is_named(self, piece: Piece) -> bool:
+        """Return whether the question has all words of a cell's key, or of another cell of its row."""
+        names = filter(None, map(content_words, piece.names))
+        return any(all(not self.forms.isdisjoint(_bases(one)) for one in words) for words in names)
 
     def is_in_unit(self, value: Value, piece: Piece) -> bool:
-        """Return whether a number is in the units that the question names, or has them in its sentence."""
+        """Return whether a number has a unit, or a cell to itself, and each unit of the question or none other."""
+        is_amount, mine = bool(value.is_amount or piece.is_cell), _figures(value.text)
         if value.days or not (value.units or DIGIT.search(value.text)):
-            return True
-        mine, question = _figures(value.text), {UNITS.get(one, one) for one in self.question}
-        figures = [one for one in _figures(piece.text) if any(own.is_said_by(one) for own in mine)]
+            return is_amount
         units = value.units.union(*(one.units for one in mine))
-        is_other = any(kind & self.units and kind & units - self.units for kind in (PERIOD_NAMES, CURRENCIES))
-        is_beside = self.units <= units.union(UNITS.get(one, one) for one in _tokens(piece.own))
-        return is_beside and not is_other and not any(one.each - question for one in figures)
+        beside = _units(piece.label, piece.text, *(one for one in piece.names if not DIGIT.search(one)))
+        for near in (beside, _units(piece.heading)):
+            units |= {one for one in near if not any(one in kind and kind & units - self.units for kind in KINDS)}
+        figures = [one for one in _figures(piece.text) if any(own.is_said_by(one) for own in mine)]
+        is_each = any(one.each - {UNITS.get(word, word) for word in self.question} for one in figures)
+        return is_amount and self.units <= units and not is_each
+
+
+def _sentences(text: str) -> Iterator[Sentence]:
+    """Yield the rows and sentences of a text, those of each item of a list, and each "key: value" of a line."""
+    for one in sentences_of(text, keeps_leads=True):
+        breaks = [match.end() for match in (LINES if one.kind == "code" else BREAKS).finditer(text, one.start, one.end)]
+        if one.kind == "row" or not (breaks or one.kind == "list"):
+            yield one
+            continue
+        for begin, end in pairwise([one.start, *breaks, one.end]):
+            for first, last in sentence_ranges(text[begin:end]):
+                part = " ".join(text[begin + first : begin + last].split())
+                yield replace(one, text=part, start=begin + first, end=begin + last)
 
 
 def _pieces(sources: Sequence[Source]) -> Iterator[Piece]:
     """Yield the sentences of passages, and the values of their rows and key-value lines."""
     for source in sources:
-        sentences = sentences_of(source.text)
+        sentences = list(_sentences(source.text))
         for one, behind in zip(sentences, [*sentences[1:], *sentences[-1:]], strict=True):
             last = behind if _plain(one.text).endswith(QUESTION_MARKS) else one  # A question is shown with its answer.
-            span, lead = (one.start, last.start + len(last.text.rstrip())), "" if one.is_section else one.lead
-            heading = f"{source.document} {source.section or ''} {one.heading}"
-            piece = Piece(source, span, LINE_MARK.sub("", one.text), lead, heading)
+            span = one.start, last.start + len(source.text[last.start : last.end].rstrip())
+            lead, text = "" if one.is_section else one.lead, LINE_MARK.sub("", one.text)
+            lead, _, head = lead.rpartition("\n\n") if one.kind == "row" and "|" in lead else (lead, "", "")
+            lead = "" if PAIR.match(lead) else lead  # Another fact.
+            heading = " ".join((source.document, source.section or "", one.heading, lead))
+            piece = Piece(source, span, text, heading=heading, lead=lead)
             if one.kind == "row":
-                heads = cells_of(lead.partition("\n")[0]) if "|" in lead else []
-                for n, cell in enumerate(cells := cells_of(one.text)):
-                    label = " ".join((*heads[n : n + 1], *cells[: min(n, 1)]))
-                    yield replace(piece, text=cell, label=label, is_cell=True)
-            elif one.key:
-                yield replace(piece, text=one.text[len(one.key) :], label=f"{lead} {one.key}", is_cell=True)
+                cells, heads = cells_of(one.text), cells_of(head.partition("\n")[0])
+                for n, cell in enumerate(cells):
+                    names = (*cells[:n], *cells[n + 1 :]) or ("",)
+                    yield replace(piece, text=cell, label="".join(heads[n : n + 1]), names=names)
+            elif pair := PAIR.match(text[:1].upper() + text[1:]):
+                key, value = text[: pair.start(1)], text[pair.start(1) :]
+                yield replace(piece, text=value, label=key, names=(key,))
             else:
                 yield piece
 
@@ -290,9 +317,16 @@ def _has(text: str, part: str) -> bool:
     return f" {' '.join(_tokens(part))} " in f" {' '.join(_tokens(text))} "
 
 
+def _units(*texts: str) -> set[str]:
+    return {UNITS[one] for one in _tokens(" ".join(texts)) if one in UNITS}
+
+
 def _bases(word: str) -> set[str]:
-    """Return what is left of a word without an ending that it may have."""
-    return {word, *(word.removesuffix(one) for one in ENDINGS if len(word) - len(one) >= MIN_WORD_CHARS)}
+    """Return what is left of a word, or of "l'employer", without an ending that it may have."""
+    words = {word, re.split(r"['\u2019]", word)[-1]}
+    return words.union(
+        one.removesuffix(end) for one in words for end in ENDINGS if len(one) - len(end) >= MIN_WORD_CHARS
+    )
 
 
 def _begins_with(text: str, word: str) -> bool:
@@ -322,8 +356,8 @@ def _figures(text: str) -> list[Value]:
         if DOTTED.fullmatch(plain) and units & CURRENCIES:  # No amount of money has three decimals.
             plain = plain.replace(".", "")
         number = COUNTED.get(plain.replace("-", " "), None if DOTTED.fullmatch(plain) else figure(plain))
-        factor = prod(MAGNITUDES.get(one, LETTERS.get(one, 1)) for one in WORD.findall((match["size"] or "").lower()))
-        exact = None if number is None else float(number) * factor * (-1 if match["sign"] else 1)
+        sizes = (MAGNITUDES.get(one, LETTERS.get(one, 1)) for one in WORD.findall((match["size"] or "").lower()))
+        exact = None if number is None else prod(sizes, start=float(number) * (-1 if match["sign"] else 1))
         values.append(Value(match[0].strip(" .,)"), exact, units | each, each=each - PERIOD_NAMES))
     return values
 

@@ -13,11 +13,10 @@ from rag_assistant.records.questions import EVERYTHING, Scope
 MAX_GRID_DOCUMENTS, MAX_GRID_COLUMNS = 500, 20
 ColumnType = Literal["text", "number", "date", "yes_no"]
 CellState = Literal["empty", "queued", "running", "done", "failed"]
-# All but "judged", which is a model's yes or no to a sentence, are marked.
+# "unverified": no cited place plainly says the value, as docs/limitations.md promises of a value without a doubt.
 CellDoubt = Literal[
-    "not_in_passage", "other_words", "other_unit", "other_values", "one_of_several", "hedged", "ambiguous_date",
-    "not_cited", "wrong_type", "not_understood", "judged",
-]  # fmt: skip
+    "unverified", "other_values", "ambiguous_date", "more_answered", "not_cited", "wrong_type", "not_understood"
+]
 
 
 class GridColumn(Struct, frozen=True, forbid_unknown_fields=True):

@@ -37,7 +37,7 @@ _IS_QUOTED, _OUTCOME = RESULT["model"].as_string() == "quotes", RESULT["outcome"
 # Which rows are shown: those with such a cell.
 CELL_FILTERS: dict[str, sa.ColumnElement[bool]] = {
     **{name: name == _OUTCOME for name in ("value", "not_found", "disagreement")},
-    "doubtful": (RESULT["doubt"].as_string() != "judged") | (_OUTCOME == "disagreement") | _IS_OUTDATED,
+    "doubtful": RESULT["doubt"].as_string().is_not(None) | (_OUTCOME == "disagreement") | _IS_OUTDATED,
     "failed": STATE == "failed",
     "unanswered": RESULT.is_(None),
 }

@@ -14,7 +14,7 @@ from rag_assistant.storage.failures import unreachable
 log = logging.getLogger(__name__)
 
 MAX_COPIES = 2
-SCHEMA_REVISION = "0053"  # The newest file in migrations/versions, as a test checks.
+SCHEMA_REVISION = "0054"  # The newest file in migrations/versions, as a test checks.
 FIRST_REVISION = "0037"
 UPGRADED_BY = "53deefaf9f34"  # The last commit that can upgrade databases older than the first revision.
 

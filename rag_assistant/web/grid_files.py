@@ -16,20 +16,16 @@ from rag_assistant.web.routing import NO_ADDRESS
 
 OUTCOMES = {"not_found": N_("not found"), "yes": N_("yes"), "no": N_("no"), "failed": N_("failed")}
 DOUBTS = {
-    "disagreement": N_("The document states different values."),
-    "not_in_passage": N_("The cited passage does not seem to say this."),
-    "other_words": N_("The sentence does not have all words of the question."),
-    "other_unit": N_("The number has no unit there, or not that of the question."),
-    "other_values": N_("Another sentence about this has another value."),
-    "hedged": N_("The sentence may limit or deny this."),
+    "disagreement": N_("The model calls this a contradiction: check it."),
+    "unverified": N_("This was not confirmed automatically: check it."),
+    "other_values": N_("A place with the question's words has another value."),
+    "more_answered": N_("The model's answer says more than this."),
     "not_understood": N_("Read from the quote without a model."),
-    "not_cited": N_("This cites no passage."),
-    "wrong_type": N_("This is not of the column's type."),
-    "one_of_several": N_("The sentence has other such values, or this is part of a longer one."),
+    "not_cited": N_("This cites none of the passages."),
+    "wrong_type": N_("This could not be read as a value of the column's type."),
     "ambiguous_date": N_("The day and the month of this date may be swapped."),
     "outdated": N_("The document has changed since."),
 }
-SENTENCES = {"nearest": N_("The nearest sentence: {sentence}"), "judged": N_("As the model reads: {sentence}")}
 # A spreadsheet takes text that begins so for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -52,11 +48,11 @@ def doubts_in_words(cell: Cell) -> list[str]:
 
 
 def sentence_in_words(cell: Cell) -> list[str]:
-    """Return the sentence that is shown beside a cell: what a yes or no judges, or the nearest one to nothing."""
+    """Return the text that is shown beside a cell for which none is sure: the nearest one."""
     result = cell.result
-    if result is None or not result.quote or (result.outcome != "not_found" and result.doubt != "judged"):
+    if result is None or not result.quote or (result.outcome != "not_found" and result.doubt != "unverified"):
         return []
-    return [gettext(SENTENCES["nearest" if result.doubt is None else "judged"], sentence=result.quote)]
+    return [gettext("The nearest text: {sentence}", sentence=result.quote)]
 
 
 def link_to(cell: Cell, *, outside: bool = True) -> str:

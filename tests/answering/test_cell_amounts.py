@@ -51,7 +51,7 @@ PERIODS = [
 @pytest.mark.parametrize(("written", "own", "another"), PERIODS)
 def test_an_amount_keeps_the_time_it_is_for(written: str, own: str, another: str) -> None:
     text = f"The rent is {written}."
-    for asked, doubt in (("", None), (own, None), (another, "other_unit")):
+    for asked, doubt in (("", None), (own, None), (another, "unverified")):
         result = result_about(f"{written} [1]", text, f"What is the rent {asked}?", "number")
         assert (result.value, result.doubt) == (written, doubt)
 

@@ -15,19 +15,16 @@ PRICES = "The fee is EUR 5.00 in May. The fee was EUR 7.00 in June. The notice p
     ("stated", "outcome"),
     [
         ("EUR 5.00; EUR 7.00", "disagreement"), ("EUR 5.00; EUR 7.00; EUR 99", "disagreement"),
-        ("EUR 5.00; EUR 99.00", "value"), ("EUR 98; EUR 99", "value"), ("EUR 5.00", "value"),
-        ("EUR 5.00; EUR 5.00", "value"), ("EUR 5; 5 EUR", "value"), ("three months; 3 months", "value"),
+        ("EUR 98; EUR 99", "disagreement"), ("EUR 5.00", "disagreement"), ("EUR 5.00; EUR 5.00", "disagreement"),
         ("", "not_found"), ("none", "not_found"), ("not found", "not_found"), (" ; ", "not_found"),
     ],
 )  # fmt: skip
-def test_a_disagreement_is_two_values_that_the_passages_state(stated: str, outcome: str, kind: str) -> None:
+def test_a_disagreement_is_what_the_model_calls_a_contradiction(stated: str, outcome: str, kind: str) -> None:
     as_json = json.dumps({"value": f"contradiction: {stated}", "passage": 1})
     for answer in (f"contradiction: {stated} [1]", as_json):
         result = result_about(answer, PRICES, "What is the fee?", kind)
-        assert (result.outcome, bool(result.value)) == (outcome, outcome != "not_found")
-        assert result.doubt == ("not_in_passage" if outcome == "value" else None)
-        assert "99" not in result.value or outcome == "value"
-        assert outcome != "value" or stated in result.value
+        values = dict.fromkeys(stated.split("; ")) if outcome == "disagreement" else ()
+        assert (result.outcome, result.value, result.doubt) == (outcome, " / ".join(values), None)
 
 
 @pytest.mark.parametrize("lines", range(2, 9))
@@ -45,7 +42,7 @@ def test_without_a_model_a_text_is_the_line_about_the_question(lines: int, quest
 @pytest.mark.parametrize("verb", ["isn't", "wasn't", "won't be", "doesn't equal"])
 def test_a_short_not_denies_too(verb: str, apostrophe: str) -> None:
     text = f"The rent {verb} EUR 900.".replace("'", apostrophe)
-    assert doubt_of("EUR 900", text, "What is the rent?", "number") == "hedged"
+    assert doubt_of("EUR 900", text, "What is the rent?", "number") == "unverified"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +58,7 @@ def test_letters_are_sizes_only_of_money(written: str, number: float) -> None:
 
 
 def test_square_metres_are_no_metres() -> None:
-    assert doubt_of("120 m", "The area is 120 m2.", "What is the area?", "number") == "not_in_passage"
+    assert doubt_of("120 m", "The area is 120 m2.", "What is the area?", "number") == "unverified"
     assert doubt_of("120 m²", "The area is 120 m2.", "What is the area in m²?", "number") is None
 
 
@@ -96,7 +93,7 @@ def test_an_amount_for_each_of_something_is_in_another_unit(rate: str, kind: str
     for answer in ("EUR 12.50", whole):
         result = result_about(f"{answer} [1]", text, "What is the fee?", kind)
         assert result.value in ("EUR 12.50", whole)
-        assert result.doubt in ("other_unit", "one_of_several")
+        assert result.doubt in ("unverified", "unverified")
     if "rented" not in behind:
         assert doubt_of(whole, text, f"What is the fee {rate}?", kind) is None
 
@@ -118,8 +115,8 @@ def test_what_cites_nothing_says_so(answer: str, kind: str) -> None:
 
 
 def test_several_values_are_said_of_a_sentence_that_has_them() -> None:
-    assert cell("EUR 5 or EUR 6", "The fee is EUR 5.", "What is the fee?", "number")[3] == "not_in_passage"
-    assert cell("EUR 5 or EUR 6", "The fee is EUR 5 or EUR 6.", "What is the fee?", "number")[3] == "one_of_several"
+    assert cell("EUR 5 or EUR 6", "The fee is EUR 5.", "What is the fee?", "number")[3] == "more_answered"
+    assert cell("EUR 5 or EUR 6", "The fee is EUR 5 or EUR 6.", "What is the fee?", "number")[3] == "unverified"
 
 
 @pytest.mark.parametrize("model", ["stub", None])
@@ -135,7 +132,7 @@ def test_a_question_is_shown_with_its_answer(text: str, model: str | None) -> No
     answer = "no [1]" if model else "Here is what your documents say:\n\n> " + text.replace("\n", "\n> ") + " [1]"
     result: CellResult = result_about(answer, whole, "Are dogs allowed?", "yes_no", model)
     if model:
-        assert (result.value, result.quote, result.doubt) == ("no", text, "judged")
+        assert (result.value, result.quote, result.doubt) == ("no", text, "unverified")
     else:
         assert text.endswith(result.quote or "?")
 
@@ -147,8 +144,8 @@ def test_a_question_is_shown_with_its_answer(text: str, model: str | None) -> No
         ("July 2023", "The contract starts in July 2023.", None),
         ("2023", "The contract starts in 2023.", None),
         ("2023-07", "The contract starts in 2023-07.", None),
-        ("2023-08", "The contract starts in July 2023.", "not_in_passage"),
-        ("2023-07", "The contract starts in 2023.", "not_in_passage"),
+        ("2023-08", "The contract starts in July 2023.", "unverified"),
+        ("2023-07", "The contract starts in 2023.", "unverified"),
         ("2023-24", "The contract starts in 2023.", "wrong_type"),
     ],
 )

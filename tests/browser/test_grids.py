@@ -42,7 +42,7 @@ def test_a_table_is_made_filled_and_followed_to_its_sources(page: Page, server: 
     expect(north).to_contain_text("EUR 1,250")
     expect(north).to_contain_text("not found")
     south.locator("summary").first.click()
-    expect(south).to_contain_text("The cited passage does not seem to say this.")
+    expect(south).to_contain_text("This was not confirmed automatically: check it.")
     page.get_by_label("Rows with").select_option("doubtful")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator(".grid tbody tr")).to_have_count(1)

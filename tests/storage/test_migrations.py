@@ -5,20 +5,21 @@ import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import select, text
+from sqlalchemy import insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, UPGRADED_BY, current_revision, migrate
-from rag_assistant.storage.tables import conversations, documents, people, summaries
+from rag_assistant.storage.tables import conversations, documents, grid_cells, grids, people, summaries
 from tests.conftest import new_database
 
 both_engines = pytest.mark.parametrize("empty", ["sqlite", "postgresql"], indirect=True)
@@ -195,6 +196,26 @@ def test_an_upgrade_dates_each_document_by_the_day_it_was_added(
         (row,) = connection.execute(select(documents)).mappings().all()
     assert (row["name"], row["origin"], row["state"]) == ("geese.txt", "/notes/geese.txt", "ready")
     assert (row["date"], row["date_from"], row["dates"]) == ("2026-01-01", "added", {"added": "2026-01-01"})
+
+
+@both_engines
+def test_an_upgrade_merges_why_a_cell_is_unverified(empty: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0053")
+        migrate(empty)
+    insert_documents(empty, [{"id": 1, "name": "lease.txt", "origin": "-"}])
+    doubts = ["hedged", "judged", "other_values", None]
+    with empty.write() as connection:
+        connection.execute(insert(grids).values(id=1, name="Leases", columns=[], created_at=datetime.now(UTC)))
+        results = [{"outcome": "value", "value": "yes", "doubt": one} for one in doubts]
+        rows = [{"column_id": n, "result": one} for n, one in enumerate([*results, None], 1)]
+        common = {"grid_id": 1, "document_id": 1, "state": "done"}
+        connection.execute(insert(grid_cells), [common | row for row in rows])
+    migrate(empty)
+    with empty.read() as connection:
+        stored = connection.execute(select(grid_cells.c.result).order_by(grid_cells.c.column_id)).scalars().all()
+    assert [one and one["doubt"] for one in stored] == ["unverified", "unverified", "other_values", None, None]
+    assert {one["value"] for one in stored if one} == {"yes"}
 
 
 @pytest.fixture

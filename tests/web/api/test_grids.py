@@ -111,7 +111,7 @@ def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: St
     columns = [SIGNED, FEE, day, dogs, dogs | {"question": "May cats live?"}]
     cells = results(client, grid := start(client, {"name": "Leases", "columns": columns}))
     assert [one["value"] for one in cells] == ["Anna Berg", "EUR 1,250.00 a month", "2024-05-03", "yes", ""]
-    assert [one["doubt"] for one in cells] == [None, None, None, "judged", None]
+    assert [one["doubt"] for one in cells] == [None, None, None, "unverified", None]
     assert (cells[1]["number"], cells[4]["outcome"]) == (1250, "not_found")
     assert [LEASE[one["start"] : one["end"]] for one in cells[:2]] == [
         "This lease was signed by Anna Berg on 3 May 2024.", "The rent is EUR 1,250.00 a month.",
@@ -126,7 +126,7 @@ def test_an_endpoint_is_sent_a_schema_of_the_value(client: FlaskClient, stub: St
 
 
 @pytest.mark.parametrize(
-    ("value", "passage", "doubt"), sample([(9999, 1, "not_in_passage"), (1250, None, "not_cited"), ("1250", 1, None)])
+    ("value", "passage", "doubt"), sample([(9999, 1, "unverified"), (1250, None, "not_cited"), ("1250", 1, None)])
 )
 def test_an_answer_in_json_is_checked_as_any_other(
     client: FlaskClient, stub: StubModel, value: object, passage: int | None, doubt: str | None
@@ -161,10 +161,10 @@ def test_an_endpoint_that_refuses_a_schema_is_asked_without_it_from_then_on(
         ("not found", "not_found", None),
         ("Not found.", "not_found", None),
         ("Nicht gefunden", "not_found", None),
-        ("EUR 9,999.00 [1]", "value", "not_in_passage"),
+        ("EUR 9,999.00 [1]", "value", "unverified"),
         ("EUR 1,250.00", "value", "not_cited"),
         ("a lot [1]", "value", "wrong_type"),
-        ("contradiction: EUR 1,250.00 [1]; EUR 1,300.00 [1]", "value", "not_in_passage"),
+        ("contradiction: EUR 1,250.00 [1]; EUR 1,300.00 [1]", "disagreement", None),
     ],
 )
 def test_what_a_passage_does_not_support_is_marked(
@@ -175,7 +175,7 @@ def test_what_a_passage_does_not_support_is_marked(
     [fee] = results(client, grid := start(client, {"name": "Leases", "columns": [FEE]}))
     assert (fee["outcome"], fee["doubt"]) == (outcome, doubt)
     marked = rows(client, grid, "?cells=doubtful")
-    assert bool(marked) is (doubt is not None)
+    assert bool(marked) is (outcome != "not_found")
 
 
 @pytest.mark.long
@@ -901,9 +901,9 @@ def test_the_nearest_sentence_is_shown_where_nothing_was_found(client: FlaskClie
         cell = update(grid_cells).where(grid_cells.c.document_id == document, grid_cells.c.column_id == 1)
         connection.execute(cell.values(state="done", result=result | {"model": "quotes"}))
     page = client.get(f"/tables/{grid}", headers=PAGE).text
-    assert "The nearest sentence: The rent is EUR 1,250.00 a month.</small>" in page
+    assert "The nearest text: The rent is EUR 1,250.00 a month.</small>" in page
     _, line = csv.reader(io.StringIO(client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")))
-    assert line[1:3] == ["not found", "The nearest sentence: The rent is EUR 1,250.00 a month."]
+    assert line[1:3] == ["not found", "The nearest text: The rent is EUR 1,250.00 a month."]
 
 
 def test_a_table_stays_sorted_and_filtered_whatever_is_done_on_its_page(client: FlaskClient, stub: StubModel) -> None:
@@ -926,15 +926,15 @@ def test_a_filter_without_rows_does_not_say_that_documents_are_unread(client: Fl
         assert "once it has been read" not in page
 
 
-def test_a_judged_yes_or_no_shows_its_sentence_and_is_not_marked(client: FlaskClient, stub: StubModel) -> None:
+def test_a_yes_or_no_is_shown_with_its_sentence_and_to_be_checked(client: FlaskClient, stub: StubModel) -> None:
     upload(client, "The garden is nice. Dogs may live here if the landlord agrees.", "lease.txt")
     answer_with(stub, {"dogs": "yes [1]"})
     columns = [{"question": "May dogs live here?", "type": "yes_no"}]
     rest(client, grid := start(client, {"name": "Dogs", "columns": columns}))
-    assert rows(client, grid, "?cells=doubtful") == []
-    assert "As the model reads: Dogs may live here if the landlord agrees." in client.get(f"/tables/{grid}").text
+    assert len(rows(client, grid, "?cells=doubtful")) == 1
+    assert "The nearest text: Dogs may live here if the landlord agrees." in client.get(f"/tables/{grid}").text
     text = client.get(f"/api/grids/{grid}/export").data.decode("utf-8-sig")
-    assert "As the model reads: Dogs may live" in text
+    assert "The nearest text: Dogs may live" in text
 
 
 def test_claiming_a_cell_reads_no_more_answers_in_a_larger_table(client: FlaskClient, stub: StubModel) -> None:
