@@ -7,17 +7,21 @@ repeated. bench/retrieval/README.md has the results, and the constants were chos
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
+from pkgutil import get_data
 
 from msgspec import Struct
+from msgspec.json import decode as from_json
 from msgspec.structs import replace
 
 from rag_assistant.records.answers import Doubt, Problem
 from rag_assistant.retrieval.dates import dates_in, days_in
-from rag_assistant.retrieval.sentences import sentences_of, split_text
-from rag_assistant.retrieval.tokenize import content_stems, content_words, search_words, stem
+from rag_assistant.retrieval.languages import COMMON_WORDS_OF
+from rag_assistant.retrieval.sentences import MIN_WRAPPED_CHARS, sentences_of, split_text
+from rag_assistant.retrieval.tokenize import STOP_WORDS, content_stems, content_words, search_words, stem
 
 # As models write them: [1], [1, 2], [1-3], [^1], [Source 1], \u30101\u3011 and \u30101\u2020name\u3011.
 CITED = r"(?:\^|(?:[Ss]ource|[Pp]assage|[Dd]ocument)s?:? ?)?\d{1,3}"
@@ -26,8 +30,8 @@ RANGE = re.compile(r"(\d{1,3}) ?[\u2013-] ?(\d{1,3})")
 MAX_IN_RANGE = 20
 BEHIND_STOP = re.compile(rf"(?<![.!?…])([.!?…]+)\s*((?:{CITATION.pattern}[\s,]*)+)")
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
-# Where a line is its own paragraph: an item, a heading, a row, or after an empty line.
-LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
+# Where a line is its own paragraph: an item, a heading, a row, a key with its value, or after an empty line.
+LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>•]|\d{1,3}[.)]\s|[^\W\d_a-z][^\n:|]{0,40}:\s))")
 LINE_MARK = re.compile(r"^\s*(?:[-*+>•]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 # In 31.12.2024 and 2024.12.31, which are one number each.
@@ -38,30 +42,26 @@ ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure,
 DIGITS = re.compile(r"\D")
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
 NAME = re.compile(r"(?<![.!?:][\s\"'“„(])(?<=[\s\"'“„(])[^\W\d_a-z]\w+")
-NEGATION = re.compile(
-    r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
+# Behind a title it is a name in any language, and so are two words with capitals that begin a sentence.
+TITLED = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|Herrn?|Frau)\b\.? (?:(?:Dr|Prof)\. )*([^\W\d_a-z]\w+)")
+FIRST = re.compile(r"([^\W\d_a-z]\w+) ([^\W\d_a-z]\w+)")
+ENGLISH = STOP_WORDS.union(COMMON_WORDS_OF["english"]) - {"am", "an", "in", "so", "was"}
+# Words and patterns in English and German. Beside a limit, a sentence may deny what it seems to state.
+WORDS = from_json(get_data(str(__package__), "values.json") or b"")
+NOT_NAMES, GERMAN = (frozenset(WORDS[name].split()) for name in ("no_names", "german"))
+NEGATION, LIMIT, YES_OR_NO = (re.compile(WORDS["patterns"][name], re.I) for name in ("negation", "limit", "yes_or_no"))
 # How many content words after a negation it denies, and how far behind it they may be.
 DENIED_WORDS, MAX_DENIED_CHARS = 2, 200
-MIN_NAME_CHARS = 3
-MIN_REPEATED_CHARS = 12
-# A sentence with fewer content words, besides those of the question, can't be compared.
-MIN_WORDS = 4
-# The minimum share of a sentence's content words in a passage that supports it.
-MIN_SHARE = 0.3
-MIN_BESIDE_NUMBER = 2
-# From this share on, another passage is said to support a sentence, and from that one on it is offered to an uncited
-# one.
-MIN_CARRIED = 0.6
-MIN_OFFERED = 0.8
-# So much more of a sentence's words in another passage means that the wrong one is cited.
-MIN_BETTER = 0.25
+MIN_NAME_CHARS, MIN_REPEATED_CHARS = 3, 12
+# A sentence with fewer content words, besides those of the question, can't be compared by their share.
+MIN_WORDS, MIN_BESIDE_NUMBER = 4, 2
+# The shares of a sentence's content words in a passage from which on the passage supports it, is said to if another one
+# is cited, and is offered if none is. MIN_BETTER more in another one means that the wrong one is cited.
+MIN_SHARE, MIN_CARRIED, MIN_OFFERED, MIN_BETTER = 0.3, 0.6, 0.8, 0.25
 # A sentence of a passage with this share of the words says the same, or the opposite.
 MIN_ALIKE = 0.7
 # If this many words are capitalised, like nouns in German, capitals don't indicate names.
 MAX_CAPITALS = 0.25
-GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
 
 
 class Checked(Struct, frozen=True):
@@ -108,14 +108,13 @@ def check_citations(
     """
     texts = {n: _Text(passage) for n, passage in passages.items()}
     of_question = _Text(question)
-    cited: dict[int, int] = dict.fromkeys(passages, 0)
+    cited: Counter[int] = Counter()
     checked = dict.fromkeys(passages, Checked())
     for sentence, numbers in _sentences(answer):
         if is_over():
             break
         cited_numbers = [n for n in numbers if n in passages]
-        for n in cited_numbers:
-            cited[n] += 1
+        cited.update(cited_numbers)
         if not numbers and (carrier := _carrier(sentence, texts, of_question, MIN_OFFERED)) is not None:
             checked[carrier] = replace(checked[carrier], offered=(*checked[carrier].offered, sentence))
         if not cited_numbers or not set(seen).isdisjoint(numbers):
@@ -196,13 +195,9 @@ class _Text(Struct, dict=True):
 
     text: str
 
-    def labels(self, number: str) -> set[str]:
-        """Return the words that a number follows directly."""
-        return {label.casefold() for label, labelled in LABELLED.findall(self.text) if labelled == number}
-
     @cached_property
     def sentences(self) -> tuple[_Text, ...]:
-        return tuple(map(_Text, split_text(" ".join(self.text.split()))))
+        return tuple(_Text(sentence) for line in lines_of(self.text) for sentence in split_text(line))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -216,9 +211,28 @@ class _Text(Struct, dict=True):
     def numbers(self) -> frozenset[str]:
         return frozenset(chain(_numbers(self.text), YEAR_OF_DATE.findall(self.text)))
 
+    def denied(self, count: int = DENIED_WORDS) -> frozenset[str]:
+        """Return the first content words after each negation, as stems."""
+        behind = (self.text[match.end() : match.end() + MAX_DENIED_CHARS] for match in NEGATION.finditer(self.text))
+        words = ([word for word in content_words(text) if word not in GERMAN][:count] for text in behind)
+        return frozenset(map(stem, chain(*words)))
+
     @cached_property
-    def denied(self) -> frozenset[str]:
-        return denied_stems(self.text)
+    def is_limited(self) -> bool:
+        return len(NEGATION.findall(self.text)) > 1 or LIMIT.search(self.text) is not None
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a text. A line with room for the next word ends one, unless that is in lower case."""
+    for block in LINE.split(text):
+        lines = block.strip().split("\n")
+        longest = max(map(len, lines))
+        parts = lines[:1]
+        for line, below in pairwise(lines):
+            had_room = longest < MIN_WRAPPED_CHARS or len(line) + len(below.partition(" ")[0]) < longest
+            is_apart = line.startswith("#") or (had_room and not below.lstrip()[:1].islower())
+            parts += "\n" if is_apart else " ", below
+        yield from (" ".join(part.split()) for part in "".join(parts).split("\n"))
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
@@ -241,15 +255,13 @@ def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple
         return "number", missing
     if not all(_is_beside(number, rest, words, texts) for number in numbers):
         return "words", ()  # It is there, but about something else.
-    if len(words) < MIN_WORDS:
-        return None
     stems = question.stems.union(*(passage.stems for passage in passages))
     names = tuple(name for name in _names(rest) if not stems.issuperset(map(stem, search_words(name))))
     if names:
         return "name", names
-    if _share(words, passages) < MIN_SHARE:
+    if len(words) >= MIN_WORDS and _share(words, passages) < MIN_SHARE:
         return "words", ()
-    return ("negation", ()) if _is_opposite(sentence, words, passages) else None
+    return ("negation", ()) if _is_opposite(sentence, passages) else None
 
 
 def _share(words: frozenset[str], texts: Sequence[_Text]) -> float:
@@ -264,32 +276,37 @@ def _is_beside(number: str, sentence: str, words: frozenset[str], texts: Sequenc
     A year may stand at the beginning of a document.
     """
     least = min(MIN_BESIDE_NUMBER if len(words) > MIN_WORDS else 1, len(words) - 1)
-    labels = {label.casefold() for label, labelled in LABELLED.findall(sentence) if labelled == number}
+    labels = _labels(sentence, number)
     return YEAR.fullmatch(number) is not None or any(
-        number in one.numbers and (len(words & one.words - {number}) >= least or labels & one.labels(number))
+        number in one.numbers and (len(words & one.words - {number}) >= least or labels & _labels(one.text, number))
         for text in texts
         for one in text.sentences
     )
 
 
-def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]) -> bool:
-    """Return whether a sentence denies what the passages never deny, or states what their nearest sentence denies."""
-    denied = denied_stems(sentence)
+def _labels(text: str, number: str) -> set[str]:
+    return {label.casefold() for label, labelled in LABELLED.findall(text) if labelled == number}
+
+
+def _is_opposite(sentence: str, passages: Sequence[_Text]) -> bool:
+    """Return whether a sentence denies what the passages never deny, or states what their nearest sentence denies.
+
+    What is limited ("only", "not without") denies nothing. Few words are easily alike, so they must be denied first, in
+    a sentence with few others, and nothing may be limited.
+    """
+    text = _Text(YES_OR_NO.sub("", sentence))
+    words = content_stems(NEGATION.sub(" ", text.text))
     parts = [part for passage in passages for part in passage.sentences]
-    shares = [len(words & part.words) / len(words) for part in parts]
-    best = max(shares, default=0.0)
-    if denied and best >= MIN_ALIKE and not any(denied & part.denied for part in parts):
-        return True
-    nearest = [part.denied for part, share in zip(parts, shares, strict=True) if share == best]
-    stated = words - denied
-    return best >= MIN_ALIKE and all(there and 2 * len(there & stated) > len(there) for there in nearest)
-
-
-def denied_stems(sentence: str) -> frozenset[str]:
-    """Return the first content words after each negation."""
-    ends = [match.end() for match in NEGATION.finditer(sentence)]
-    behind = (content_words(sentence[end : end + MAX_DENIED_CHARS])[:DENIED_WORDS] for end in ends)
-    return frozenset(stem(word) for words in behind for word in words)
+    shares = [len(words & part.words) / max(1, len(words)) for part in parts]
+    best, is_short = max(shares, default=0.0), len(words) < MIN_WORDS
+    alike = [part for part, share in zip(parts, shares, strict=True) if share >= max(best, MIN_ALIKE)]
+    if not alike or (is_short and any(one.is_limited for one in (text, *alike))):
+        return False
+    if denied := text.denied():
+        return not any(denied & part.denied() for part in parts)
+    return not any(part.is_limited or (is_short and len(part.words) > 2 * len(words)) for part in alike) and all(
+        2 * len(some & words) > len(some) for some in (part.denied(1 if is_short else DENIED_WORDS) for part in alike)
+    )
 
 
 def _numbers(text: str) -> list[str]:
@@ -297,6 +314,12 @@ def _numbers(text: str) -> list[str]:
 
 
 def _names(sentence: str) -> list[str]:
-    """Return the capitalised words that don't begin the sentence; none if nouns are capitalised."""
-    names = [name for name in NAME.findall(sentence) if len(name) >= MIN_NAME_CHARS]
-    return [] if len(names) > MAX_CAPITALS * len(sentence.split()) and GERMAN & set(search_words(sentence)) else names
+    """Return the capitalised words that don't begin the sentence alone; if nouns are, only those with titles."""
+    first, words = FIRST.match(sentence), set(search_words(sentence))
+    begins = first.groups()[:1] if first and ENGLISH.isdisjoint(map(str.lower, first.groups())) else ()
+    names = [*begins, *NAME.findall(sentence)]
+    may_be_german = GERMAN & words or (len(words) < MIN_WORDS and ENGLISH.isdisjoint(words))
+    if may_be_german and len(names) > MAX_CAPITALS * len(sentence.split()):
+        names = []
+    names += TITLED.findall(sentence)
+    return [name for name in dict.fromkeys(names) if len(name) >= MIN_NAME_CHARS and name not in NOT_NAMES]

@@ -24,11 +24,6 @@ AROUND_CHARS = 24
 Day = tuple[int, int | None]
 
 
-def is_called_old(document: str, date_from: str | None) -> bool:
-    """Return whether a document's name says that it isn't the newest; a person's date for it counts more."""
-    return date_from != "person" and OLD_NAME.search(document) is not None
-
-
 def dates_in(text: str) -> list[tuple[re.Match[str], frozenset[Day]]]:
     """Return the dates in a text, in order, with what each may mean: 3/4/2024 may mean two days."""
     dates = [(match, days) for pattern in WRITTEN for match in pattern.finditer(text) if (days := _days(match))]
@@ -69,8 +64,6 @@ VALID, CHANGED, YEARS_AHEAD = 0, 1, 10
 # A table with its caption. Its rows date a document if it is of revisions, or if words in the row say so.
 TABLE = re.compile(r"^(?P<head>[^|\n]{0,80}\n{0,2}\|[^\n]*)(?:\n\|[^\n]*)*", re.MULTILINE)
 REVISIONS, CHANGES = (re.compile(_DATA[name], re.IGNORECASE) for name in ("revisions", "changes"))
-OLD = _DATA["old"]
-OLD_NAME = re.compile(rf"(?<![A-Za-zÀ-ÿء-ي])(?:{OLD})(?![A-Za-zÀ-ÿء-ي])", re.IGNORECASE)
 MONTH_NAME = rf"(?<![^\W\d_])(?:{'|'.join(_DATA['months'])})(?![^\W\d_])"
 # A date alone on its line, not one of a list; a place may precede it.
 ALONE = re.compile(r"(?:^|\n)(?![ \t]*[-*+•] )[^\w\n]{0,12}(?:[^\W\d_][\w .-]{1,24}, (?:(?:den|le|el) )?)?\Z")

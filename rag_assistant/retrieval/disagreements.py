@@ -12,22 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import combinations, product
 from math import ceil
-from pkgutil import get_data
 from typing import Any
 
 from msgspec import Struct
-from msgspec.json import decode as from_json
 
 from rag_assistant.records.answers import Disagreement, Source
-from rag_assistant.retrieval.claims import DIGITS, LINE, NEGATION, ZEROS
-from rag_assistant.retrieval.dates import YEAR, dates_in, is_called_old, iso_dates
+from rag_assistant.retrieval.claims import DIGITS, NEGATION, WORDS, ZEROS, lines_of
+from rag_assistant.retrieval.dates import YEAR, dates_in, iso_dates
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import STOP_WORDS, search_words, stem
-from rag_assistant.retrieval.versions import CURRENT, are_versions, name_words
+from rag_assistant.retrieval.versions import OLD, OWN_DATES, are_versions, is_called_old, name_words, without_times
 
-# Words and patterns in English and German: numbers, articles beside "no", what is no unit, labels of numbers.
-WORDS = from_json(get_data(str(__package__), "values.json") or b"")
+# Numbers, articles beside "no", what is no unit, labels of numbers.
 NUMBERS: dict[str, int] = WORDS["numbers"]
 NO_UNIT = "|".join([*NUMBERS, *WORDS["no_unit"].split()])
 PARTS = {"NUMBERS": "|".join(NUMBERS), "NO_UNIT": NO_UNIT, **WORDS["units"]}
@@ -49,9 +46,6 @@ MAX_DISAGREEMENTS, MAX_ABOUT_CHARS = 3, 160
 # The share of the question's content words that both sentences must have, of two both; and the share of their own words
 # in common.
 MIN_ASKED, MIN_ALIKE, MIN_IN_COMMON = 0.5, 0.8, 2
-# A heading and a key with its value are lines of their own.
-HEADING = re.compile(r"^#{1,6} .*", re.MULTILINE)
-BREAK = re.compile(rf"{LINE.pattern}|\n(?=[^\W\d_a-z][^\n:|]{{0,40}}:\s)")
 
 
 class _Sentence(Struct, frozen=True):
@@ -140,20 +134,26 @@ def _newest(
     """Return the value in the newest version, ``None`` if that is unknown: May 2024 is not older than 3 May 2024.
 
     If a time is asked about, or a version is for the future, that is the newest dated no later, with the time.
-    When a file was changed can't be compared with the date that another document gives itself, and what is called old
-    isn't the newest.
+    When a file was changed can't be compared with the date that another document gives itself. What is called old isn't
+    the newest, which needs no date to be known if it is the only other one.
     """
     values = {one.document_id: value for value, ns in group.items() for one in versions if one.n in ns}
+    versions = [one for one in versions if one.date_from in OWN_DATES or not OLD.search(one.document)]
+    is_only = len({one.document_id for one in versions}) == 1 and time in (None, today)
     is_known = all(one.own_date for one in versions) and len({one.date_from == "file" for one in versions}) == 1
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
-    then = sorted((str(one.date), one.n, one) for one in versions if is_known and str(one.date) < f"{time or today}~")
-    iso, _, newest = then[-1] if then else ("", 0, versions[0])
-    value, when = values.get(newest.document_id), time or (today if len(then) < len(versions) else None)
+    dated = [(one.own_date or "", one.n, one) for one in versions if is_known or is_only]
+    then = sorted(one for one in dated if one[0] < f"{time or today}~")
+    iso, _, newest = then[-1] if then else ("", 0, None)
+    value = values.get(newest.document_id) if newest else None
+    if newest is None or value is None:
+        return None, None
+    when = time or (today if len(then) < len(versions) else None)
     others = [date for date, _, one in then if values.get(one.document_id) != value]
     # What came into force in the course of 2023 isn't all that was in force in 2023.
     is_unclear = bool(when) and iso.removeprefix(when or "").replace("-01", "").startswith("-")
-    is_unclear |= is_called_old(newest.document, newest.date_from) or any(map(iso.startswith, others))
-    return (None, None) if not (then and value) or (others and is_unclear) else (value, when)
+    is_unclear |= is_called_old(newest) or any(map(iso.startswith, others))
+    return (None, None) if others and is_unclear else (value, when if iso else None)
 
 
 class _Question:
@@ -161,7 +161,7 @@ class _Question:
 
     def __init__(self, question: str) -> None:
         # A time chooses among versions, and is nowhere in their sentences.
-        timeless = CURRENT.sub(" ", PATTERNS["past"].sub(" ", question))
+        timeless = without_times(PATTERNS["past"].sub(" ", question))
         words = [word for word in search_words(timeless) if not YEAR.fullmatch(word)]
         self._common = STOP_WORDS.union(WORDS["articles"].split(), COMMON_WORDS_OF.get(language_of(words), ()))
         self._words = self._stems(without_asking(words)) - set(map(stem, WORDS["no_unit"].split()))
@@ -183,9 +183,8 @@ class _Question:
     def sentences_about(self, source: Source) -> Iterator[_Sentence]:
         """Yield the sentences of a source that have words of the question, those with the most first."""
         origin = self._origin(source)
-        text = HEADING.sub(r"\g<0>\n", source.text[:MAX_PASSAGE_CHARS])
-        paragraphs = [" ".join(piece.split()) for piece in BREAK.split(text)]
-        pieces = [(self._stems(search_words(text)), text) for piece in paragraphs for text in split_text(piece)]
+        lines = lines_of(source.text[:MAX_PASSAGE_CHARS])
+        pieces = [(self._stems(search_words(text)), text) for line in lines for text in split_text(line)]
         # What introduces the others is about the question, but says nothing by itself.
         lead = [stems for stems, text in pieces[:1] if len(pieces) > 1 and not text.endswith((".", "!", "?"))]
         best = max((len(self._words & stems) for stems, _ in pieces[len(lead) :]), default=0)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import islice
 from pkgutil import get_data
 from typing import TypeVar
@@ -15,23 +15,24 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.records import Passage, Source
-from rag_assistant.retrieval.dates import MONTH_NAME, OLD, YEAR, is_called_old, iso_dates
+from rag_assistant.retrieval.dates import MONTH_NAME, YEAR, iso_dates
 from rag_assistant.retrieval.tokenize import search_words
 
 Dated = TypeVar("Dated", Passage, Source)
 
 WORDS = json.loads(get_data(str(__package__), "versions.json") or b"")
 # Chinese has no blanks, and Arabic writes short words together with the next one. The last two precede a date.
-CURRENT, LAST_YEAR, SINCE, BEFORE = (
+CURRENT, LAST_YEAR, NEXT_YEAR, FROM_YEAR_TO_YEAR, OLD, DRAFT, SINCE, BEFORE = (
     re.compile(rf"(?<![A-Za-zÀ-ÿ])(?:{'|'.join(WORDS[name])})(?![A-Za-zÀ-ÿ]){end}", re.IGNORECASE)
-    for name, end in (("current", ""), ("last_year", ""), ("since", r"\Z"), ("before", r"\Z"))
+    for names, end in (("current last_year next_year from_year_to_year old draft", ""), ("since before", r"\Z"))
+    for name in names.split()
 )
 # In the names of documents: dates, then versions, then numbers and letters. They tell minutes and invoices apart.
 EXTENSION, LETTER = re.compile(r"(?<=.)\.[^\W\d]\w{0,4}\Z"), "A-Za-zÀ-ÿء-ي"
 DATE = re.compile(rf"{WORDS['date_in_name']}|(?:(?<!\d)\d{{1,2}}(?:st|nd|rd|th|\.)?[ -])?{MONTH_NAME}", re.IGNORECASE)
 VERSION = re.compile(
-    rf"(?<![{LETTER}])(?:(?:{OLD}|{WORDS['version_word']})(?![{LETTER}])(?:{WORDS['version_number']})?"
-    rf"|v{WORDS['version_number']})",
+    rf"(?<![{LETTER}])(?:(?:{OLD.pattern}|{DRAFT.pattern}|{WORDS['version_word']})(?![{LETTER}])"
+    rf"(?:{WORDS['version_number']})?|v{WORDS['version_number']})",
     re.IGNORECASE,
 )
 COPY = re.compile(rf"(?<![{LETTER}])(?:{WORDS['copy']})(?![{LETTER}])|\(\d{{1,3}}\)", re.IGNORECASE)
@@ -53,8 +54,11 @@ def time_of(question: str, today: date) -> str | None:
     dates = [(match.start(), iso) for match, iso in iso_dates(question, "")]
     dates = dates or [(match.start(), match[1]) for match in YEAR.finditer(question)]
     if not dates:
-        last_year = str(today.year - 1) if LAST_YEAR.search(question) else None
-        return last_year or (today.isoformat() if CURRENT.search(question) else None)
+        years = (LAST_YEAR, -1), (NEXT_YEAR, 1)
+        year = next((str(today.year + n) for pattern, n in years if pattern.search(question)), None)
+        if year and not FROM_YEAR_TO_YEAR.search(question):
+            return year
+        return today.isoformat() if CURRENT.search(question) else None
     start, iso = dates[-1]
     before = question[:start].rstrip()
     if SINCE.search(before):
@@ -64,25 +68,27 @@ def time_of(question: str, today: date) -> str | None:
     return iso
 
 
+def without_times(question: str) -> str:
+    """Return a question without its words for a time that is near."""
+    return reduce(lambda rest, pattern: pattern.sub(" ", rest), (CURRENT, LAST_YEAR, NEXT_YEAR), question)
+
+
 def versions_in(passages: Sequence[Dated], time: str | None) -> list[tuple[Dated, list[Dated]]]:
     """Return the passages that are valid at a time, each with all versions of its text, best passage first.
 
-    That is the newest dated no later that isn't called old, the better of equal ones. Versions are in different
-    documents.
+    That is the newest dated no later that isn't called old, the better of equal ones.
     """
     groups: list[list[Dated]] = []
     for one in islice(passages, MAX_COMPARED) if time else ():
-        group = next((group for group in groups if _is_version(one, group[0])), None)
+        group = next((group for group in groups if all(_is_version(one, other) for other in group)), None)
         if group is None:
             groups.append([one])
-        elif one.document_id not in {other.document_id for other in group}:
+        else:
             group.append(one)
     # "~" comes after every digit: what is dated 2023-05 is of 2023.
     then = [(group, [one for one in group if (one.date or "") < f"{time}~"]) for group in groups if len(group) > 1]
     return [
-        (max(valid, key=lambda one: (not is_called_old(one.document, one.date_from), one.date or "")), group)
-        for group, valid in then
-        if valid
+        (max(valid, key=lambda one: (not is_called_old(one), one.date or "")), group) for group, valid in then if valid
     ]
 
 
@@ -103,12 +109,18 @@ def without_other_versions(sources: Sequence[Source], time: str | None) -> list[
 
 
 def _is_version(one: Dated, other: Dated) -> bool:
-    """Return whether two passages are of versions of one document and say the same, with dates that can be compared."""
+    """Return whether two passages are of versions of one document and say the same, and it is known which is newer."""
     is_comparable = one.date_from == other.date_from == "file" or {one.date_from, other.date_from} <= set(OWN_DATES)
-    if not (one.date and other.date and is_comparable and are_versions(one, other)):
+    is_known = (is_comparable and one.date and other.date) or is_called_old(one) != is_called_old(other)
+    if not is_known or not are_versions(one, other):
         return False
     words, others = (set(search_words(each.text)) for each in (one, other))
     return len(words & others) >= MIN_SHARED * max(1, min(len(words), len(others)))
+
+
+def is_called_old(one: Dated) -> bool:
+    """Return whether a document's name says that it isn't in force; a person's date for it counts more."""
+    return one.date_from != "person" and bool(OLD.search(one.document) or DRAFT.search(one.document))
 
 
 def are_versions(one: Dated, other: Dated) -> bool:

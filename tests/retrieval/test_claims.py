@@ -72,6 +72,77 @@ def test_what_it_does_not_carry_is_doubted_with_what_is_missing_and_who_has_it(
     assert problems(answer) == [doubt]
 
 
+def doubts(answer: str, passage: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(one.problem, one.missing) for one in check_citations(answer, "Tell me.", {1: passage})[1].doubts]
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("Pets are allowed [1].", "Pets are not allowed."),
+        ("Pets are allowed [1].", "Pets are not allowed in the office."),
+        ("Pets are never allowed [1].", "Pets are allowed."),
+        ("No pets are allowed [1].", "Pets are allowed in the office."),
+        ("Yes, pets are allowed [1].", "No pets are allowed in the office."),
+        ("Rauchen ist gestattet [1].", "Rauchen ist im Hof nicht gestattet."),
+        ("Es gibt einen Betriebsarzt [1].", "Es gibt keinen Betriebsarzt."),
+        ("The deposit is refundable [1].", "The deposit is non-refundable."),
+        ("Smoking is allowed [1].", "Pets are allowed\nSmoking is not allowed\nVisitors are allowed"),
+    ],
+)
+def test_a_short_sentence_that_says_the_opposite_is_doubted(answer: str, passage: str) -> None:
+    assert doubts(answer, passage) == [("negation", ())]
+
+
+@pytest.mark.parametrize(
+    ("answer", "passage"),
+    [
+        ("Pets are allowed [1].", "Pets are not allowed in the kitchen. Pets are allowed in the office."),
+        ("Pets are allowed [1].", "Pets are allowed, but not in the kitchen."),
+        ("Pets are allowed [1].", "Pets are allowed\nSmoking is not allowed\nVisitors are allowed"),
+        ("Pets are allowed only with permission [1].", "Pets are not allowed without permission."),
+        ("Guests are allowed [1].", "Guests are not allowed without a pass."),
+        ("Returns are possible [1].", "Returns without a receipt are possible."),
+        ("No, smoking is forbidden [1].", "Smoking is forbidden."),
+        ("The deposit is not refundable [1].", "The deposit is non-refundable."),
+        ("You may not bring pets [1].", "It is forbidden to bring pets."),
+        ("Reports are due Friday [1].", "Reports are due no later than Friday."),
+        ("Visitors are registered [1].", "Visitors who are not registered must wait outside."),
+        ("Die Halle darf nicht betreten werden [1].", "Niemand darf die Halle betreten."),
+        ("Das Büro ist nicht nur montags offen [1].", "Das Büro ist montags offen."),
+    ],
+)
+def test_a_sentence_that_may_say_the_same_is_not_called_the_opposite(answer: str, passage: str) -> None:
+    assert doubts(answer, passage) == []
+
+
+SIGNED = (
+    "Dr. Anna Meyer approves every trip of the staff. Mr. Jonas Weber signs the contract for 28 euros. Frau Lindner "
+    "genehmigt den Urlaub der Abteilung."
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        ("Dr. Kowalski approves every trip of the staff [1].", ("Kowalski",)),
+        ("Mrs Kowalski signs the contract [1].", ("Kowalski",)),
+        ("The trip is approved by Prof. Dr. Kowalski [1].", ("Kowalski",)),
+        ("Herr Kowalski genehmigt den Urlaub der Abteilung [1].", ("Kowalski",)),
+        ("Peter Kowalski approves every trip [1].", ("Peter", "Kowalski")),
+        ("Peter Meyer approves every trip [1].", ("Peter",)),
+        ("It is Peter Kowalski [1].", ("Peter", "Kowalski")),
+        ("Dr. Meyer approves every trip of the staff [1].", ()),
+        ("Frau Lindner genehmigt den Urlaub der Abteilung [1].", ()),
+        ("Mr. Weber signs the contract for 28 EUR [1].", ()),
+        ("Der Vertrag, den Mr. Weber unterschreibt, kostet 28 EUR [1].", ()),
+        ("Vier Wochen Kündigungsfrist [1].", ()),
+    ],
+)
+def test_names_are_looked_for_where_they_can_be_recognised(answer: str, names: tuple[str, ...]) -> None:
+    assert doubts(answer, f"{SIGNED} Der Vertrag kostet 28 €.") == ([("name", names)] if names else [])
+
+
 VERSIONS = {
     1: "Remote work policy\n\nVersion 1\n\nValid from 1 March 2024. Staff may work two days a week at home.",
     2: "Mietvertrag\n\nDas Mietverhältnis der Wohnung endet am 31.12.2028.",

@@ -340,6 +340,54 @@ def test_what_is_called_old_is_not_the_newer_one() -> None:
         assert [one.newer for one in disagreements(REFUND, named)] == [expected]
 
 
+@pytest.mark.parametrize(
+    ("names", "date", "newest"),
+    [
+        (("prices alt.docx", "prices.docx"), None, "60 days"),
+        (("prices_old.md", "prices.md"), "2024", "60 days"),
+        (("prices archive.md", "prices.md"), "2027-01", None),  # Until then another one is in force.
+        (("prices draft.md", "prices.md"), None, None),  # It may be of what is to come.
+        (("prices v1.md", "prices.md"), None, None),
+    ],
+)
+def test_what_is_called_old_needs_no_date_to_be_older(
+    names: tuple[str, str], date: str | None, newest: str | None
+) -> None:
+    added = source(1, WITHIN_30, names[0], date="2026-11-29", date_from="added")
+    other = source(2, WITHIN_60, names[1], date=date or "2026-11-29", date_from="text" if date else "added")
+    for time in (None, "2026-11-30"):
+        (found,) = disagreements(REFUND, (added, other), time, "2026-11-30")
+        assert found.newer == newest
+    (found,) = disagreements(REFUND, (added, other), "2023", "2026-11-30")
+    assert found.newer is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "values"),
+    [
+        (
+            "# House rules\nPets are {}allowed\nSmoking is allowed\nBikes are not allowed in the hall",
+            ("Pets are allowed", "Pets are not allowed"),
+        ),
+        (
+            "House rules\n\nVisitors sign in at the front desk\nPets are {}allowed in the office\n"
+            "Doors are locked at night by the guard of the house",
+            ("Pets are allowed in the office", "Pets are not allowed in the office"),
+        ),
+        (
+            "Everybody who comes to work in the new building on the hill may bring\nalong what they like. Pets are "
+            "{}allowed in the rooms of the first and\nsecond floor of the building.",
+            (
+                "Pets are allowed in the rooms of the first and second floor of the building",
+                "Pets are not allowed in the rooms of the first and second floor of the building",
+            ),
+        ),
+    ],
+)
+def test_a_line_without_a_full_stop_is_a_sentence_unless_it_is_wrapped(lines: str, values: tuple[str, str]) -> None:
+    assert between("Are pets allowed?", lines.format(""), lines.format("not ")) == (values,)
+
+
 def test_when_documents_were_added_does_not_tell_which_is_newer() -> None:
     added = source(1, WITHIN_30, date="2022"), source(2, WITHIN_60, date="2024", date_from="added")
     (found,) = disagreements(REFUND, added)

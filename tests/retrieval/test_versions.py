@@ -31,6 +31,9 @@ POLICY = "Customers may return goods within {} days of delivery if the box has n
         ("What was it on 4 March 2023?", "2023-03-04"),
         ("What was it last year?", "2025"),
         ("Wie war es letztes Jahr?", "2025"),
+        ("What will it be next year?", "2027"),
+        ("Wie hoch ist es im nächsten Jahr?", "2027"),
+        ("¿Cuánto será el próximo año?", "2027"),
         ("What was it before 2023?", "2022-12-31"),
         ("What was it before 4 March 2023?", "2023-03-03"),
         ("Wie war es vor März 2023?", "2023-02-28"),
@@ -52,6 +55,9 @@ def test_a_question_names_the_time_it_is_about(question: str, expected: str) -> 
         "How many are known?",
         "Who sold 2,023 geese?",
         "Wer knows?",
+        "How many days can I carry over to next year?",
+        "Wie viele Tage kann ich ins nächste Jahr übertragen?",
+        "May days be carried over from last year?",
     ],
 )
 def test_a_question_without_a_word_for_a_time_is_about_none(question: str) -> None:
@@ -117,6 +123,16 @@ def test_what_is_called_old_is_not_current_though_its_file_was_changed_later() -
     assert preferred([replace(OLD, document="policy_old.md"), GEESE, NEW], NOW)[0].document_id == NEW.document_id
     by_hand = replace(old, date_from="person")
     assert ids(preferred([OLD, GEESE, by_hand], NOW)) == [2, 1, 3]
+
+
+@pytest.mark.parametrize("name", ["policy alt.docx", "policy_draft.md", "old policy.md"])
+def test_what_is_called_old_is_not_current_without_a_date_either(name: str) -> None:
+    old = replace(OLD, document=name, date=NOW, date_from="added")
+    for new in (replace(NEW, document="policy.md"), replace(old, document="policy.md", document_id=2)):
+        assert ids(preferred([old, GEESE, new], NOW)) == [2, 1, 3]
+        assert ids(preferred([old, GEESE, new], None)) == [1, 3, 2]
+    later = replace(OLD, document="policy.md", document_id=5, date="2026-01-01", date_from="added")
+    assert ids(preferred([old, NEW, later], NOW)) == [2, 1, 5]
 
 
 def test_what_was_added_later_is_not_newer() -> None:
