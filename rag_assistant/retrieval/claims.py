@@ -38,8 +38,7 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 YEAR_OF_DATE = re.compile(r"(?:(?<=\.\d\.)|(?<=\.\d\d\.))\d{4}(?!\d)|(?<!\d)\d{4}(?=\.\d{1,2}\.\d)")
 YEAR, LABELLED = re.compile(r"(?:19|20)\d\d"), re.compile(r"(?<![^\W\d_])([^\W\d_]{1,40})\W{1,2}(\d{1,20})\b")
 ZEROS = re.compile(r"[.,]00?$|(?<=[.,][1-9])0$")  # 49 and 49.00 are one figure, and so are 4.5 and 4.50.
-# What is no digit: 1,500 and 1.500 are one figure.
-DIGITS = re.compile(r"\D")
+THOUSANDS = re.compile(r"[.,](?=\d{3}(?:[.,]|$))")  # And 1,500 and 1.500.
 WESTERN = str.maketrans("٠١٢٣٤٥٦٧٨٩", "0123456789")
 NAME = re.compile(r"(?<![.!?:][\s\"'“„(])(?<=[\s\"'“„(])[^\W\d_a-z]\w+")
 # Behind a title it is a name in any language, and so are two words with capitals that begin a sentence.
@@ -49,7 +48,9 @@ ENGLISH = STOP_WORDS.union(COMMON_WORDS_OF["english"]) - {"am", "an", "in", "so"
 # Words and patterns in English and German. Beside a limit, a sentence may deny what it seems to state.
 WORDS = from_json(get_data(str(__package__), "values.json") or b"")
 NOT_NAMES, GERMAN = (frozenset(WORDS[name].split()) for name in ("no_names", "german"))
-NEGATION, LIMIT, YES_OR_NO = (re.compile(WORDS["patterns"][name], re.I) for name in ("negation", "limit", "yes_or_no"))
+NEGATION, LIMIT, YES_OR_NO, TIME = (
+    re.compile(WORDS["patterns"][name], re.I) for name in ("negation", "limit", "yes_or_no", "time")
+)
 # How many content words after a negation it denies, and how far behind it they may be.
 DENIED_WORDS, MAX_DENIED_CHARS = 2, 200
 MIN_NAME_CHARS, MIN_REPEATED_CHARS = 3, 12
@@ -138,8 +139,8 @@ def strange_figures(answer: str, source: str) -> list[str]:
     rest, strange = _without_dates(CITATION.sub(" ", CODE.sub(" ", answer)), source)
     numbers = [number for sentence, _ in _sentences(rest) for number in NUMBER.findall(sentence)]
     there = chain(NUMBER.findall(source), YEAR_OF_DATE.findall(source)) if numbers else ()
-    figures = set(map(_digits, there))
-    strange += [number for number in numbers if len(number) > 1 and _digits(number) not in figures]
+    figures = set(map(plain_number, there))
+    strange += [number for number in numbers if len(number) > 1 and plain_number(number) not in figures]
     return list(dict.fromkeys(strange))
 
 
@@ -155,8 +156,9 @@ def _without_dates(text: str, source: str) -> tuple[str, list[str]]:
     return rest + text[at:], strange
 
 
-def _digits(number: str) -> str:
-    return DIGITS.sub("", ZEROS.sub("", number.translate(WESTERN)))
+def plain_number(number: str) -> str:
+    """Return a number in one spelling, however its thousands and decimals are written."""
+    return THOUSANDS.sub("", ZEROS.sub("", number.translate(WESTERN))).replace(",", ".")
 
 
 def sentences_citing(answer: str, n: int) -> list[str]:
@@ -209,7 +211,9 @@ class _Text(Struct, dict=True):
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        return frozenset(chain(_numbers(self.text), YEAR_OF_DATE.findall(self.text)))
+        hours = {int(time[1] or time[4]) % 12 for time in TIME.finditer(self.text)}
+        clock = {f"{n:{width}}" for hour in hours for n in (hour, hour + 12) for width in ("", "02")} | {"00"}
+        return frozenset(chain(_numbers(self.text), YEAR_OF_DATE.findall(self.text), clock if hours else ()))
 
     def denied(self, count: int = DENIED_WORDS) -> frozenset[str]:
         """Return the first content words after each negation, as stems."""
@@ -231,16 +235,15 @@ def lines_of(text: str) -> Iterator[str]:
         for line, below in pairwise(lines):
             had_room = longest < MIN_WRAPPED_CHARS or len(line) + len(below.partition(" ")[0]) < longest
             is_apart = line.startswith("#") or (had_room and not below.lstrip()[:1].islower())
-            parts += "\n" if is_apart else " ", below
+            parts += ["\n" if is_apart else " ", below]
         yield from (" ".join(part.split()) for part in "".join(parts).split("\n"))
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
     """Yield the sentences of an answer, each without its citations and with their numbers."""
-    for paragraph in LINE.split(CODE.sub(" ", answer)):
-        line = " ".join(LINE_MARK.sub("", paragraph).split())
+    for line in lines_of(CODE.sub(" ", answer)):
         # A citation behind a full stop belongs to the sentence before it.
-        line = BEHIND_STOP.sub(r" \2\1 ", line)
+        line = BEHIND_STOP.sub(r" \2\1 ", LINE_MARK.sub("", line))
         for sentence in split_text(line):
             numbers = [number for match in CITATION.finditer(sentence) for number in cited_numbers(match)]
             yield " ".join(CITATION.sub(" ", sentence).split()), numbers
@@ -303,14 +306,14 @@ def _is_opposite(sentence: str, passages: Sequence[_Text]) -> bool:
     if not alike or (is_short and any(one.is_limited for one in (text, *alike))):
         return False
     if denied := text.denied():
-        return not any(denied & part.denied() for part in parts)
+        return not any(denied & part.denied() for part in (alike if is_short else parts))
     return not any(part.is_limited or (is_short and len(part.words) > 2 * len(words)) for part in alike) and all(
         2 * len(some & words) > len(some) for some in (part.denied(1 if is_short else DENIED_WORDS) for part in alike)
     )
 
 
 def _numbers(text: str) -> list[str]:
-    return list(dict.fromkeys(ZEROS.sub("", number).replace(",", "") for number in NUMBER.findall(text)))
+    return list(dict.fromkeys(map(plain_number, NUMBER.findall(text))))
 
 
 def _names(sentence: str) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from rag_assistant.records.answers import Disagreement, Source
-from rag_assistant.retrieval.claims import DIGITS, NEGATION, WORDS, ZEROS, lines_of
+from rag_assistant.retrieval.claims import NEGATION, WORDS, lines_of, plain_number
 from rag_assistant.retrieval.dates import YEAR, dates_in, iso_dates
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of, without_asking
 from rag_assistant.retrieval.sentences import split_text
@@ -283,5 +283,5 @@ def _figures(text: str) -> Iterator[tuple[re.Match[str], Amount]]:
         unit = match["currency"] or match["unit"] or (":" if PATTERNS["key"].search(before) else "")
         if unit and not PATTERNS["label"].search(before):
             number = match["number"].lower()
-            digits = str(NUMBERS.get(number) or DIGITS.sub("", ZEROS.sub("", number)))
+            digits = str(NUMBERS.get(number) or plain_number(number))
             yield match, (stem(unit.lower())[:UNIT_CHARS], "-" * match[0].split(match["number"])[0].count("-") + digits)

@@ -83,6 +83,7 @@ def doubts(answer: str, passage: str) -> list[tuple[str, tuple[str, ...]]]:
         ("Pets are allowed [1].", "Pets are not allowed in the office."),
         ("Pets are never allowed [1].", "Pets are allowed."),
         ("No pets are allowed [1].", "Pets are allowed in the office."),
+        ("No, pets are not allowed [1].", "Pets are allowed in the office.\nSmoking is not allowed in the building."),
         ("Yes, pets are allowed [1].", "No pets are allowed in the office."),
         ("Rauchen ist gestattet [1].", "Rauchen ist im Hof nicht gestattet."),
         ("Es gibt einen Betriebsarzt [1].", "Es gibt keinen Betriebsarzt."),
@@ -156,6 +157,10 @@ VERSIONS = {
         ("The monitor costs 529 [1].", "| Article | Price |\n| Monitor | 529.00 |"),
         ("Der Ölwechsel kostet 149 EUR [1].", "Ölwechsel: 149,00 EUR"),
         ("The office budget is 1,450.00 EUR [1].", "Office budget 1450 EUR"),
+        ("Die Miete beträgt 2450 EUR [1].", "Die Miete beträgt 2.450,00 EUR im Monat."),
+        ("The rent is 2,450.50 EUR [1].", "Die Miete (rent) beträgt 2.450,50 EUR im Monat."),
+        ("The kitchen closes at 6 pm [1].", "The kitchen closes at 18:00"),
+        ("Die Küche schließt um 08:00 Uhr [1].", "Die Küche schließt um 8 Uhr"),
     ],
 )
 def test_a_short_sentence_with_its_figure_in_another_form_is_not_doubted(answer: str, passage: str) -> None:
@@ -171,6 +176,7 @@ def test_a_short_sentence_with_its_figure_in_another_form_is_not_doubted(answer:
         ("Das Mietverhältnis der Wohnung endet am 31. Dezember 2028 [2].", None),
         ("Since May 2024 staff may work two days a week at home [1].", ("number", ("May 2024",))),
         ("Version 2 of this policy allows two days [1].", ("number", ("2",))),
+        ("Since March 2024 staff may work at home from 7 pm [1].", ("number", ("7",))),
         # What is there, but beside other words, is not called missing.
         ("Staff may bring 1 dog to work [1].", ("words", ())),
     ],
